@@ -1,1 +1,7 @@
-//! Placeholder replaced in the next commit.
+//! What Woodward's tests start for themselves: real servers now, stand-ins for
+//! agents and forges later.
+//!
+//! Dev only. No shipped crate may depend on it, and it must never depend on the
+//! store: the store's own tests use it.
+
+pub mod postgres;

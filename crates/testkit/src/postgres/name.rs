@@ -1,0 +1,25 @@
+//! Names that two test processes never share.
+//!
+//! Not for secrets: it guards against collisions, not against people.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+/// `prefix` followed by 16 random hexadecimal digits; valid as an SQL name and a file name.
+pub(crate) fn random_name(prefix: &str) -> String {
+    // The standard library seeds each RandomState differently; hashing a constant
+    // yields that seed's randomness without a dependency.
+    format!("{prefix}{:016x}", RandomState::new().hash_one(0_u8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::random_name;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_thousand_names_are_all_different() {
+        let names: BTreeSet<_> = (0..1000).map(|_| random_name("t_")).collect();
+        assert_eq!(names.len(), 1000);
+    }
+}
