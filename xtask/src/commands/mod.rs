@@ -1,0 +1,39 @@
+//! The commands, one file a verb.
+
+mod bench;
+mod deps;
+mod fixtures;
+mod lint;
+mod setup;
+mod sim;
+mod test;
+
+use anyhow::Result;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// What `cargo xtask` can do.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Setup(setup::Setup),
+    Test(test::Test),
+    Lint(lint::Lint),
+    Sim(sim::Sim),
+    Bench(bench::Bench),
+    Fixtures(fixtures::Fixtures),
+    Deps(deps::Deps),
+}
+
+impl Command {
+    pub(crate) fn run(&self) -> Result<ExitCode> {
+        match self {
+            Self::Setup(command) => command.run(),
+            Self::Test(command) => Ok(command.run()),
+            Self::Lint(command) => Ok(command.run()),
+            Self::Sim(command) => command.run(),
+            Self::Bench(command) => command.run(),
+            Self::Fixtures(command) => command.run(),
+            Self::Deps(command) => command.run(),
+        }
+    }
+}

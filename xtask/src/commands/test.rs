@@ -1,0 +1,39 @@
+//! `cargo xtask test`: the whole of CI, in one command.
+//!
+//! CI must never run anything that this does not.
+
+use crate::commands::{lint, setup, sim};
+use crate::process::Cmd;
+use crate::steps::{self, Step};
+use std::process::ExitCode;
+
+const SIM_SEEDS: &str = "20000";
+
+/// Run everything that CI runs: setup, lint, tests, simulation
+///
+/// Stops at the first failure and shows the command to run it again.
+#[derive(clap::Args)]
+pub(crate) struct Test {
+    /// Leave out the simulation, for the loop while you work
+    #[arg(long)]
+    fast: bool,
+}
+
+impl Test {
+    pub(crate) fn run(&self) -> ExitCode {
+        let mut steps = vec![Step::here(
+            "setup",
+            "cargo xtask setup",
+            setup::install_missing,
+        )];
+        steps.extend(lint::steps());
+        steps.push(Step::child(
+            "test",
+            Cmd::cargo(&["test", "--workspace", "--locked"]),
+        ));
+        if !self.fast {
+            steps.push(Step::child("sim", sim::command(&["--seeds", SIM_SEEDS])));
+        }
+        steps::run(&steps)
+    }
+}

@@ -1,0 +1,62 @@
+//! The tables. Changing a rule is changing a row here, and nothing else.
+
+/// Which of our crates each of our crates may use.
+pub(super) const DIRECTION: &[(&str, &[&str])] = &[
+    ("woodward-core", &[]),
+    ("woodward-store", &["woodward-core"]),
+    ("woodward-api", &["woodward-core"]),
+    ("woodward-sim", &["woodward-core"]),
+    ("woodward-testkit", &["woodward-api"]),
+    (
+        "woodward-engine",
+        &["woodward-core", "woodward-store", "woodward-api"],
+    ),
+    (
+        "woodward-server",
+        &["woodward-core", "woodward-api", "woodward-engine"],
+    ),
+    (
+        "woodward",
+        &[
+            "woodward-core",
+            "woodward-api",
+            "woodward-engine",
+            "woodward-server",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// What tests and benches of every crate may use besides.
+pub(super) const DIRECTION_DEV: &[&str] = &["woodward-testkit", "woodward-sim"];
+
+/// Crates whose whole list of foreign dependencies is fixed.
+pub(super) const FIXED: &[(&str, &[&str])] = &[
+    ("woodward-core", &["serde", "thiserror", "uuid"]),
+    ("woodward-sim", &["anyhow", "clap"]),
+];
+
+/// All that may be linked into the core. Nothing here can read a clock, a file, the network, the
+/// environment or a random number with the features the core asks for.
+pub(super) const CORE_CLOSURE: &[&str] = &["serde", "serde_core", "thiserror", "uuid"];
+
+/// Licences that allow shipping Woodward as MIT OR Apache-2.0.
+pub(super) const LICENCES: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "MPL-2.0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Where these tables are, for sentences that send a person here.
+pub(super) const HERE: &str = "xtask/src/deps/rules.rs";

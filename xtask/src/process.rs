@@ -1,0 +1,183 @@
+//! The one door for child processes.
+//!
+//! Every child starts in the repository's root. A child that fails is never
+//! taken for one that succeeded, and its exit code is never lost.
+
+use anyhow::{Context, Result, bail};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+/// How a child ended, as a shell would number it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Code(u8);
+
+impl Code {
+    pub(crate) fn is_success(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl From<ExitStatus> for Code {
+    fn from(status: ExitStatus) -> Self {
+        let number = status
+            .code()
+            .or_else(|| status.signal().map(|signal| 128 + signal))
+            .unwrap_or(1);
+        // A code that does not fit is still a failure.
+        Self(u8::try_from(number).unwrap_or(1))
+    }
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code.0)
+    }
+}
+
+/// A command; its `Display` is the line to type in a shell.
+#[derive(Debug)]
+pub(crate) struct Cmd {
+    program: OsString,
+    shown: String,
+    arguments: Vec<OsString>,
+    variables: Vec<(&'static str, &'static str)>,
+}
+
+impl Cmd {
+    pub(crate) fn new(program: &str) -> Self {
+        Self {
+            program: program.into(),
+            shown: program.to_owned(),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+        }
+    }
+
+    /// The cargo that runs us, so that the toolchain stays the same.
+    pub(crate) fn cargo(arguments: &[&str]) -> Self {
+        let mut cargo = Self::new("cargo").args(arguments);
+        if let Some(program) = std::env::var_os("CARGO") {
+            cargo.program = program;
+        }
+        cargo
+    }
+
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: &[A]) -> Self {
+        self.arguments
+            .extend(arguments.iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.push((name, value));
+        self
+    }
+
+    /// Runs it with our own input and output.
+    pub(crate) fn run(&self) -> Result<Code> {
+        let status = self.command().status().with_context(|| self.cannot_run())?;
+        Ok(status.into())
+    }
+
+    /// Runs it and returns what it wrote to stdout; a failure is an error.
+    pub(crate) fn read(&self) -> Result<String> {
+        let output = self
+            .command()
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| self.cannot_run())?;
+        if !output.status.success() {
+            bail!("`{self}` failed ({}); run it to see why", output.status);
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("`{self}` wrote no UTF-8"))
+    }
+
+    /// Whether it can be run and succeeds; its output is dropped.
+    pub(crate) fn succeeds(&self) -> bool {
+        self.command()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .envs(self.variables.iter().copied())
+            .current_dir(repository_root());
+        command
+    }
+
+    fn cannot_run(&self) -> String {
+        format!("cannot run `{self}`; is {} installed?", self.shown)
+    }
+}
+
+impl fmt::Display for Cmd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.variables {
+            write!(f, "{name}={value} ")?;
+        }
+        write!(f, "{}", self.shown)?;
+        for argument in &self.arguments {
+            write!(f, " {}", quoted(&argument.to_string_lossy()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The repository this xtask was built from.
+pub(crate) fn repository_root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the xtask package is a directory of the repository")
+}
+
+fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_a_line_to_type() {
+        let cmd = Cmd::cargo(&["test", "--", "it's one", ""]).env("A", "b");
+        assert_eq!(cmd.to_string(), r"A=b cargo test -- 'it'\''s one' ''");
+    }
+
+    #[test]
+    fn exit_codes_and_signals_are_kept() {
+        let ended = |script| Cmd::new("sh").args(&["-c", script]).run().unwrap();
+        assert_eq!(ended("exit 0"), Code(0));
+        assert_eq!(ended("exit 7"), Code(7));
+        assert_eq!(ended("kill -9 $$"), Code(137));
+    }
+
+    #[test]
+    fn a_failed_read_names_the_command() {
+        let error = Cmd::new("sh").args(&["-c", "exit 3"]).read().unwrap_err();
+        assert!(error.to_string().contains("sh -c 'exit 3'"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_program_is_not_a_success() {
+        let absent = Cmd::new("no-such-program-of-woodward");
+        assert!(!absent.succeeds());
+        let error = absent.run().unwrap_err();
+        assert!(error.to_string().contains("installed?"), "{error}");
+    }
+}
