@@ -1,7 +1,8 @@
 //! `cargo xtask setup`: installs what the tests need and this machine lacks.
 //!
-//! It never removes, upgrades, starts or stops anything, and is silent when
-//! nothing is missing.
+//! It never removes anything, never touches a machine that lacks nothing, and
+//! is silent there. A server that a package starts by itself is left alone: the
+//! tests start their own.
 
 use crate::output;
 use crate::process::Cmd;

@@ -69,15 +69,20 @@ fn examine_linked(tree: &Tree) -> Vec<String> {
 }
 
 fn refusal(path: &[&str], table: &str) -> String {
-    let ours = path.first().copied().unwrap_or(CORE);
-    let refused = path.last().copied().unwrap_or_default();
-    let declared = path.get(1).copied().unwrap_or_default();
-    let path = path.join(" -> ");
+    let [ours, declared, ..] = path else {
+        unreachable!("a refused crate is at least one step from ours: {path:?}");
+    };
+    let refused = path[path.len() - 1];
+    let culprit = if declared == &refused {
+        refused.to_owned()
+    } else {
+        format!("{declared}, or the feature of it that brings {refused},")
+    };
+    let way = path.join(" -> ");
     format!(
-        "{ours} depends on {refused} ({path}), which is not known to touch nothing; remove \
-         {declared}, or the feature of it that brings {refused}, from {ours}'s Cargo.toml and \
-         let the caller pass in what it provided, or, if it can touch nothing, add {refused} to \
-         {table} in {HERE}"
+        "{ours} depends on {refused} ({way}), which is not known to touch nothing; remove \
+         {culprit} from {ours}'s Cargo.toml and let the caller pass in what it provided, or, if \
+         it can touch nothing, add {refused} to {table} in {HERE}"
     )
 }
 
