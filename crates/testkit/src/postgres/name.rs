@@ -1,4 +1,4 @@
-//! Names that two test processes never share.
+//! Names and numbers that two test processes do not share.
 //!
 //! Not for secrets: it guards against collisions, not against people.
 
@@ -7,9 +7,14 @@ use std::hash::BuildHasher;
 
 /// `prefix` followed by 16 random hexadecimal digits; valid as an SQL name and a file name.
 pub(crate) fn random_name(prefix: &str) -> String {
+    format!("{prefix}{:016x}", random_number())
+}
+
+/// A number that the next call, here or in another process, will not repeat.
+pub(crate) fn random_number() -> u64 {
     // The standard library seeds each RandomState differently; hashing a constant
     // yields that seed's randomness without a dependency.
-    format!("{prefix}{:016x}", RandomState::new().hash_one(0_u8))
+    RandomState::new().hash_one(0_u8)
 }
 
 #[cfg(test)]
