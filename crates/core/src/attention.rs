@@ -1,0 +1,237 @@
+//! What a person should do next: one function, one ordering.
+//!
+//! The CLI, the terminal UI, the dashboard and notifications all ask here, so they never disagree.
+//! Every entry has one reason and one next command.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::TaskName;
+use crate::state::{Delay, Evidence, Failure, PauseReason, State};
+use crate::task::{Blocker, Task};
+use crate::text::Note;
+use crate::time::{Millis, Timestamp};
+
+/// How much a minute of the person's time is worth here; the first is worth most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// An agent stands idle until it is answered.
+    Answer,
+    /// Verified and green: it needs a yes.
+    Merge,
+    /// It needs a closer look.
+    Review,
+    /// It can't go on by itself.
+    Broken,
+    /// It waits for something that is not the person, or for a prompt.
+    Waiting,
+    /// It is being worked on.
+    Working,
+    /// It is over.
+    Done,
+}
+
+impl Level {
+    /// Whether the person is what it waits for.
+    pub const fn needs_person(self) -> bool {
+        matches!(
+            self,
+            Self::Answer | Self::Merge | Self::Review | Self::Broken
+        )
+    }
+}
+
+/// One entry of the list of what needs a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attention {
+    /// How urgent.
+    pub level: Level,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// The one command to type next, where there is one.
+    pub command: Option<String>,
+}
+
+/// A task with the facts around it that attention depends on.
+#[derive(Clone, Debug)]
+pub struct TaskView<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// How many open tasks wait for it.
+    pub dependents: u32,
+    /// How many risk signals its change shows.
+    pub risk: u32,
+    /// The names of what it waits for.
+    pub blockers: Vec<(&'a TaskName, &'a Blocker)>,
+}
+
+/// What a person should do about one task.
+pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
+    let task = view.task;
+    let name = &task.name;
+    let (level, reason, command) = match &task.state {
+        State::Draft => (
+            Level::Waiting,
+            "it has no prompt yet".to_string(),
+            Some(format!("woodward prompt {name} \"…\"")),
+        ),
+        State::Queued { run_at, delay, .. } => queued(view, *run_at, delay.as_ref(), now),
+        State::Preparing { .. } => working("its worktree is being made"),
+        State::Working { .. } => working("an agent works on it"),
+        State::Waiting { question, .. } => (
+            Level::Answer,
+            format!("the agent asks: {}", question.text),
+            Some(format!("woodward answer {name}")),
+        ),
+        State::Verifying { .. } => working("its gates run"),
+        State::Review { evidence, .. } => review(name, *evidence),
+        State::Landing { intent: None, .. } => waiting("it is in the merge queue"),
+        State::Landing { .. } => working("it is landing"),
+        State::Paused { reason, .. } => paused(name, reason),
+        State::Failed { failure } => failed(name, failure),
+        State::Landed { .. } => (Level::Done, "it has landed".to_string(), None),
+        State::Cancelled { reason } => (
+            Level::Done,
+            format!("cancelled{}", after_colon(reason)),
+            None,
+        ),
+        State::Superseded { .. } => (Level::Done, "another task took its place".to_string(), None),
+    };
+    Attention {
+        level,
+        reason,
+        since: task.since,
+        command,
+    }
+}
+
+type Said = (Level, String, Option<String>);
+
+fn working(reason: &str) -> Said {
+    (Level::Working, reason.to_string(), None)
+}
+
+fn waiting(reason: &str) -> Said {
+    (Level::Waiting, reason.to_string(), None)
+}
+
+fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Timestamp) -> Said {
+    let failed = view
+        .blockers
+        .iter()
+        .find_map(|(on, blocker)| match blocker {
+            Blocker::Failed(reason) => Some((on, reason)),
+            Blocker::Pending => None,
+        });
+    if let Some((on, reason)) = failed {
+        return (
+            Level::Broken,
+            format!("it comes after {on}, which {reason}"),
+            Some(format!("woodward show {on}")),
+        );
+    }
+    if !view.blockers.is_empty() {
+        let names: Vec<&str> = view.blockers.iter().map(|(on, _)| on.as_str()).collect();
+        return waiting(&format!("it comes after {}", names.join(", ")));
+    }
+    if run_at > now {
+        let left: Millis = run_at.since(now);
+        return waiting(&match delay {
+            Some(Delay::Backoff { failures, last }) => {
+                format!("attempt {} in {left}; the last one: {last}", failures + 1)
+            }
+            Some(Delay::RateLimit) => format!("rate limit; goes on in {left}"),
+            None => format!("starts in {left}"),
+        });
+    }
+    waiting("it waits for its turn")
+}
+
+fn review(name: &TaskName, evidence: Evidence) -> Said {
+    match evidence {
+        Evidence::Pass => (
+            Level::Merge,
+            "all gates passed; it needs your yes".to_string(),
+            Some(format!("woodward merge {name}")),
+        ),
+        Evidence::Flaky => (
+            Level::Review,
+            "a gate passed only on its second try".to_string(),
+            Some(format!("woodward show {name}")),
+        ),
+        Evidence::Unverified => (
+            Level::Review,
+            "no gate has looked at it".to_string(),
+            Some(format!("woodward show {name}")),
+        ),
+    }
+}
+
+fn paused(name: &TaskName, reason: &PauseReason) -> Said {
+    let resume = Some(format!("woodward resume {name}"));
+    match reason {
+        PauseReason::Person(note) => (
+            Level::Waiting,
+            format!("paused{}", after_colon(note)),
+            resume,
+        ),
+        PauseReason::Budget(limit) => (
+            Level::Broken,
+            format!("its budget is used up: {limit}"),
+            resume,
+        ),
+    }
+}
+
+fn failed(name: &TaskName, failure: &Failure) -> Said {
+    let command = match failure {
+        Failure::Empty => format!("woodward prompt {name} \"…\""),
+        Failure::FixesSpent { .. } | Failure::ConflictsSpent { .. } => {
+            format!("woodward show {name}")
+        }
+        _ => format!("woodward retry {name}"),
+    };
+    (Level::Broken, failure.to_string(), Some(command))
+}
+
+fn after_colon(note: &Note) -> String {
+    if note.as_str().is_empty() {
+        String::new()
+    } else {
+        format!(": {note}")
+    }
+}
+
+/// The list a person sees: most valuable minute first; within a level what others wait for, then
+/// what is riskier, then what has waited longer.
+pub fn inbox<'a>(
+    views: impl IntoIterator<Item = TaskView<'a>>,
+    now: Timestamp,
+) -> Vec<(&'a Task, Attention)> {
+    let mut list: Vec<(TaskView<'a>, Attention)> = views
+        .into_iter()
+        .map(|view| {
+            let attention = attention(&view, now);
+            (view, attention)
+        })
+        .collect();
+    list.sort_by_key(|(view, attention)| {
+        (
+            attention.level,
+            Reverse(view.dependents),
+            Reverse(view.risk),
+            attention.since,
+            view.task.id,
+        )
+    });
+    list.into_iter()
+        .map(|(view, attention)| (view.task, attention))
+        .collect()
+}

@@ -1,0 +1,210 @@
+//! Money and tokens: what was spent, what may be spent, and which limit says stop.
+//!
+//! An unknown price is unknown, never zero: a sum that contains one says "at least".
+
+use core::fmt;
+use core::ops::Add;
+
+use serde::{Deserialize, Serialize};
+
+/// What a run, a task or a day has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spend {
+    /// Tokens in and out.
+    pub tokens: u64,
+    /// Millionths of a US dollar, as far as prices are known.
+    pub micro_usd: u64,
+    /// Whether `micro_usd` covers everything that `tokens` counts.
+    pub price_known: bool,
+}
+
+impl Spend {
+    /// Nothing used.
+    pub const NONE: Self = Self {
+        tokens: 0,
+        micro_usd: 0,
+        price_known: true,
+    };
+}
+
+impl Default for Spend {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl Add for Spend {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            micro_usd: self.micro_usd.saturating_add(other.micro_usd),
+            price_known: self.price_known && other.price_known,
+        }
+    }
+}
+
+/// What may be used. `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Most tokens.
+    pub tokens_max: Option<u64>,
+    /// Most millionths of a US dollar.
+    pub micro_usd_max: Option<u64>,
+}
+
+/// A limit that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Of tokens.
+    Tokens {
+        /// Used, reservations included.
+        used: u64,
+        /// Allowed.
+        max: u64,
+    },
+    /// Of money.
+    Money {
+        /// Used, in millionths of a US dollar, reservations included.
+        used_micro_usd: u64,
+        /// Allowed, in millionths of a US dollar.
+        max_micro_usd: u64,
+    },
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Tokens { used, max } => write!(f, "{used} of {max} tokens used"),
+            Self::Money {
+                used_micro_usd,
+                max_micro_usd,
+            } => write!(f, "{} of {} used", Usd(used_micro_usd), Usd(max_micro_usd)),
+        }
+    }
+}
+
+/// Prints millionths of a dollar as people write them.
+struct Usd(u64);
+
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cents = self.0.div_ceil(10_000);
+        write!(f, "${}.{:02}", cents / 100, cents % 100)
+    }
+}
+
+impl Budget {
+    /// The limit that `spent` has reached, money before tokens.
+    pub fn reached_by(&self, spent: Spend) -> Option<Limit> {
+        let money = self
+            .micro_usd_max
+            .filter(|&max| spent.micro_usd >= max)
+            .map(|max| Limit::Money {
+                used_micro_usd: spent.micro_usd,
+                max_micro_usd: max,
+            });
+        let tokens = self
+            .tokens_max
+            .filter(|&max| spent.tokens >= max)
+            .map(|max| Limit::Tokens {
+                used: spent.tokens,
+                max,
+            });
+        money.or(tokens)
+    }
+
+    /// Whether a run that may use `reserve` can start after `spent` and the reservations of the
+    /// runs under way. Reserving first means that many agents starting together can't overspend
+    /// together.
+    pub fn admits(&self, spent: Spend, reserved: Spend, reserve: Spend) -> Result<(), Limit> {
+        let before = spent + reserved;
+        if let Some(limit) = self.reached_by(before) {
+            return Err(limit);
+        }
+        let after = before + reserve;
+        let over = Self {
+            tokens_max: self.tokens_max.map(|max| max.saturating_add(1)),
+            micro_usd_max: self.micro_usd_max.map(|max| max.saturating_add(1)),
+        };
+        match over.reached_by(after) {
+            None => Ok(()),
+            Some(Limit::Tokens { used, max }) => Err(Limit::Tokens { used, max: max - 1 }),
+            Some(Limit::Money {
+                used_micro_usd,
+                max_micro_usd,
+            }) => Err(Limit::Money {
+                used_micro_usd,
+                max_micro_usd: max_micro_usd - 1,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    const fn tokens(tokens: u64) -> Spend {
+        Spend {
+            tokens,
+            micro_usd: tokens * 10,
+            price_known: true,
+        }
+    }
+
+    #[test]
+    fn an_unknown_price_stays_unknown_in_a_sum() {
+        let unknown = Spend {
+            price_known: false,
+            ..Spend::NONE
+        };
+        assert!(!(tokens(3) + unknown).price_known);
+        assert!((tokens(3) + tokens(4)).price_known);
+    }
+
+    #[test]
+    fn a_limit_is_reached_when_it_is_met() {
+        let budget = Budget {
+            tokens_max: Some(100),
+            micro_usd_max: None,
+        };
+        assert_eq!(budget.reached_by(tokens(99)), None);
+        let limit = budget.reached_by(tokens(100)).expect("met");
+        assert_eq!(limit.to_string(), "100 of 100 tokens used");
+        assert_eq!(Budget::default().reached_by(tokens(u64::MAX / 20)), None);
+    }
+
+    #[test]
+    fn reservations_keep_parallel_starts_inside_the_budget() {
+        let budget = Budget {
+            tokens_max: None,
+            micro_usd_max: Some(1_000),
+        };
+        let run = tokens(40);
+        assert!(budget.admits(Spend::NONE, Spend::NONE, run).is_ok());
+        assert!(budget.admits(Spend::NONE, run, run).is_ok());
+        let refused = budget
+            .admits(tokens(40), run, run)
+            .expect_err("three of 400 exceed 1000");
+        assert_eq!(
+            refused,
+            Limit::Money {
+                used_micro_usd: 1_200,
+                max_micro_usd: 1_000
+            }
+        );
+    }
+
+    #[test]
+    fn money_prints_in_dollars_rounded_up() {
+        let limit = Limit::Money {
+            used_micro_usd: 1_230_001,
+            max_micro_usd: 5_000_000,
+        };
+        assert_eq!(limit.to_string(), "$1.24 of $5.00 used");
+    }
+}

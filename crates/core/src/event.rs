@@ -1,0 +1,346 @@
+//! Facts: what happened, when, and by whose hand.
+//!
+//! An event never says what follows from it; that is [`crate::step`]'s business. Time and chance
+//! are part of it, so that a replay decides as the live system did.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::{Limit, Spend};
+use crate::gate::GateReport;
+use crate::id::{CommitId, Epoch, EventId, IntentId, MessageId, RunId, TaskId, WorkerId};
+use crate::name::GateName;
+use crate::state::Question;
+use crate::task::{NewTask, Worktree};
+use crate::text::Note;
+use crate::time::{Roll, Timestamp};
+
+/// One entry of a task's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Recording the same id twice records it once.
+    pub id: EventId,
+    /// When.
+    pub at: Timestamp,
+    /// By whose hand.
+    pub actor: Actor,
+    /// The die for this event's decisions.
+    pub roll: Roll,
+    /// What happened.
+    pub fact: Fact,
+}
+
+/// By whose hand something happened, and with what right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// A person, by name.
+    Person(String),
+    /// The holder of the task's claim. A stale epoch writes nothing.
+    Claim {
+        /// Who.
+        worker: WorkerId,
+        /// The claim's fencing token.
+        epoch: Epoch,
+    },
+    /// The holder of the right to move the target branch. A stale epoch writes nothing.
+    Lander {
+        /// Who.
+        worker: WorkerId,
+        /// The landing right's fencing token.
+        epoch: Epoch,
+    },
+    /// Woodward itself: rules, timers, recovery.
+    Woodward,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fact {
+    /// The task came to be.
+    Created(NewTask),
+    /// A person said what to do.
+    PromptGiven {
+        /// The stored text.
+        message: MessageId,
+    },
+    /// A task it comes after has landed.
+    DependencyLanded {
+        /// That task.
+        task: TaskId,
+    },
+    /// A task it comes after will not land as things are.
+    DependencyFailed {
+        /// That task.
+        task: TaskId,
+        /// Why not.
+        reason: Note,
+    },
+    /// A task it comes after, thought lost, is being worked on again.
+    DependencyReopened {
+        /// That task.
+        task: TaskId,
+    },
+    /// A worker took it.
+    Claimed {
+        /// Who.
+        worker: WorkerId,
+        /// The run that this claim will start.
+        run: RunId,
+    },
+    /// Its worktree is ready.
+    Prepared {
+        /// The worktree.
+        worktree: Worktree,
+    },
+    /// Its worktree could not be made ready.
+    PrepareFailed {
+        /// What to do about it.
+        fault: Fault,
+        /// What went wrong.
+        note: Note,
+    },
+    /// The agent asked something.
+    AgentAsked {
+        /// The run that asks.
+        run: RunId,
+        /// What.
+        question: Question,
+    },
+    /// A person answered.
+    Answered {
+        /// The question.
+        question: MessageId,
+        /// The stored answer.
+        message: MessageId,
+    },
+    /// The agent no longer waits for an answer.
+    QuestionWithdrawn {
+        /// The question.
+        question: MessageId,
+    },
+    /// The agent used tokens or money.
+    Spent {
+        /// The run.
+        run: RunId,
+        /// Since the last report.
+        spend: Spend,
+    },
+    /// The agent's run is over.
+    RunFinished {
+        /// The run.
+        run: RunId,
+        /// How it ended.
+        outcome: Outcome,
+        /// Used since the last report.
+        spend: Spend,
+    },
+    /// All gates have looked at a commit.
+    GatesFinished {
+        /// The commit.
+        commit: CommitId,
+        /// What they said.
+        reports: Vec<GateReport>,
+        /// Whether the change shows a risk signal.
+        risky: bool,
+        /// The run that a fix cycle would be.
+        next_run: RunId,
+    },
+    /// The worker gives the task back unharmed (it is shutting down).
+    HandedBack,
+    /// The claim ran out, by the database's clock.
+    LeaseExpired {
+        /// The claim that ran out.
+        epoch: Epoch,
+    },
+    /// Somebody said yes to a commit.
+    Approved {
+        /// The commit.
+        commit: CommitId,
+    },
+    /// A person wants something changed.
+    ChangesRequested {
+        /// The stored text.
+        message: MessageId,
+    },
+    /// The task's branch moved after its result was verified.
+    HeadMoved {
+        /// Where it is now.
+        commit: CommitId,
+    },
+    /// The intention to move the target branch is on record.
+    IntentRecorded {
+        /// The record.
+        intent: IntentId,
+        /// Where the branch shall move.
+        result: CommitId,
+    },
+    /// The recorded intention came to nothing: the branch had moved.
+    IntentVoided {
+        /// The record.
+        intent: IntentId,
+    },
+    /// The target branch has the task's change.
+    Landed {
+        /// The record.
+        intent: IntentId,
+    },
+    /// The task's change does not fit the target branch.
+    LandingConflicted {
+        /// The conflicting paths.
+        files: Vec<String>,
+    },
+    /// The merged tree failed these gates.
+    LandingFailed {
+        /// The gates.
+        gates: Vec<GateName>,
+    },
+    /// A person stopped it for now.
+    Paused {
+        /// Why.
+        reason: Note,
+    },
+    /// A person lets it go on.
+    Resumed,
+    /// A person wants it tried again from here.
+    Retried,
+    /// A person gave it up.
+    Cancelled {
+        /// Why.
+        reason: Note,
+    },
+    /// Another task takes its place.
+    Superseded {
+        /// That task.
+        by: TaskId,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// There is a result.
+    Done {
+        /// Its commit.
+        commit: CommitId,
+    },
+    /// The agent is done and nothing changed.
+    Empty,
+    /// It crashed, stalled or ran out of time.
+    Broke {
+        /// How.
+        note: Note,
+    },
+    /// The provider said to wait. Not an attempt.
+    RateLimited {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// A budget stopped it.
+    OverBudget {
+        /// Which limit.
+        limit: Limit,
+    },
+    /// Only a person can help: no login, access refused, program missing.
+    NeedsPerson {
+        /// With what.
+        note: Note,
+    },
+}
+
+/// What the caller must decide about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// Trying again may help.
+    Transient,
+    /// Trying again will not help.
+    Permanent,
+    /// A person must do something first.
+    NeedsPerson,
+}
+
+macro_rules! words {
+    ($($pattern:pat => $word:literal,)+) => {
+        impl Fact {
+            /// The one word for this kind of fact in logs, docs and database.
+            pub const fn as_str(&self) -> &'static str {
+                match self {
+                    $($pattern => $word,)+
+                }
+            }
+
+            /// All words there are.
+            pub const WORDS: &'static [&'static str] = &[$($word,)+];
+        }
+    };
+}
+
+words! {
+    Self::Created(_) => "created",
+    Self::PromptGiven { .. } => "prompt_given",
+    Self::DependencyLanded { .. } => "dependency_landed",
+    Self::DependencyFailed { .. } => "dependency_failed",
+    Self::DependencyReopened { .. } => "dependency_reopened",
+    Self::Claimed { .. } => "claimed",
+    Self::Prepared { .. } => "prepared",
+    Self::PrepareFailed { .. } => "prepare_failed",
+    Self::AgentAsked { .. } => "agent_asked",
+    Self::Answered { .. } => "answered",
+    Self::QuestionWithdrawn { .. } => "question_withdrawn",
+    Self::Spent { .. } => "spent",
+    Self::RunFinished { .. } => "run_finished",
+    Self::GatesFinished { .. } => "gates_finished",
+    Self::HandedBack => "handed_back",
+    Self::LeaseExpired { .. } => "lease_expired",
+    Self::Approved { .. } => "approved",
+    Self::ChangesRequested { .. } => "changes_requested",
+    Self::HeadMoved { .. } => "head_moved",
+    Self::IntentRecorded { .. } => "intent_recorded",
+    Self::IntentVoided { .. } => "intent_voided",
+    Self::Landed { .. } => "landed",
+    Self::LandingConflicted { .. } => "landing_conflicted",
+    Self::LandingFailed { .. } => "landing_failed",
+    Self::Paused { .. } => "paused",
+    Self::Resumed => "resumed",
+    Self::Retried => "retried",
+    Self::Cancelled { .. } => "cancelled",
+    Self::Superseded { .. } => "superseded",
+}
+
+/// The right a fact must be recorded with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// Anybody may.
+    Any,
+    /// Only the holder of the task's claim.
+    Claim,
+    /// Only the holder of the landing right.
+    Landing,
+}
+
+impl Fact {
+    /// The right this fact needs.
+    pub const fn right(&self) -> Right {
+        match self {
+            Self::Prepared { .. }
+            | Self::PrepareFailed { .. }
+            | Self::AgentAsked { .. }
+            | Self::QuestionWithdrawn { .. }
+            | Self::Spent { .. }
+            | Self::RunFinished { .. }
+            | Self::GatesFinished { .. }
+            | Self::HandedBack => Right::Claim,
+            Self::IntentRecorded { .. }
+            | Self::IntentVoided { .. }
+            | Self::Landed { .. }
+            | Self::LandingConflicted { .. }
+            | Self::LandingFailed { .. } => Right::Landing,
+            _ => Right::Any,
+        }
+    }
+}

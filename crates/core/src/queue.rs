@@ -1,0 +1,54 @@
+//! The merge queue's order, derived from the tasks that are landing.
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{CommitId, Epoch, ProjectId, TaskId};
+use crate::schedule::PRIORITY_STEP;
+use crate::state::State;
+use crate::task::Task;
+use crate::time::Timestamp;
+
+/// A task in the merge queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueEntry {
+    /// The task.
+    pub task: TaskId,
+    /// Its project.
+    pub project: ProjectId,
+    /// The branch it lands on; `None` is the project's default.
+    pub branch: Option<String>,
+    /// The task's claim when it was queued: a later one makes the entry void.
+    pub epoch: Epoch,
+    /// What was approved.
+    pub commit: CommitId,
+    /// When it was approved.
+    pub queued_at: Timestamp,
+    /// Its place in line, smallest first; see [`order_key`].
+    pub order_key: i64,
+}
+
+/// The queue entry that a task's state stands for.
+pub fn entry_of(task: &Task) -> Option<QueueEntry> {
+    let State::Landing { approval, .. } = &task.state else {
+        return None;
+    };
+    Some(QueueEntry {
+        task: task.id,
+        project: task.project,
+        branch: task.spec.base.clone(),
+        epoch: task.epoch,
+        commit: approval.commit.clone(),
+        queued_at: approval.at,
+        order_key: order_key(approval.at, task.spec.priority),
+    })
+}
+
+/// A place in line: the time of approval, moved by priority as in [`crate::schedule`], so that
+/// urgent entries go first and none waits for ever.
+pub fn order_key(queued_at: Timestamp, priority: i8) -> i64 {
+    queued_at
+        .0
+        .saturating_sub(i64::from(priority).saturating_mul(PRIORITY_STEP.0.cast_signed()))
+}

@@ -1,0 +1,233 @@
+//! A transition in the making: the task as it will be, and what is to be done.
+//!
+//! What follows from *where* a task goes, whatever brought it there, is decided here once: who is
+//! told, what is stopped, what is cleaned up.
+
+use alloc::vec::Vec;
+
+use super::Transition;
+use crate::budget::{Budget, Limit};
+use crate::effect::{Action, DependencyNews, Effect, EffectKey};
+use crate::event::Event;
+use crate::id::{Version, WorkerId};
+use crate::policy::Policy;
+use crate::state::{Delay, Failure, Purpose, State};
+use crate::task::{NewTask, Tally, Task};
+use crate::text::Note;
+use crate::time::{Roll, Timestamp};
+
+pub(super) struct Change<'a> {
+    before: &'a Task,
+    pub(super) task: Task,
+    pub(super) at: Timestamp,
+    asked: Vec<(Option<WorkerId>, Action)>,
+}
+
+/// How others see a task's chances.
+#[derive(PartialEq, Eq)]
+enum Prospect {
+    Open,
+    Landed,
+    Lost,
+}
+
+fn prospect(state: &State) -> Prospect {
+    match state {
+        State::Landed { .. } => Prospect::Landed,
+        State::Failed { .. } | State::Cancelled { .. } | State::Superseded { .. } => Prospect::Lost,
+        _ => Prospect::Open,
+    }
+}
+
+impl<'a> Change<'a> {
+    pub(super) fn of(task: &'a Task, event: &Event) -> Self {
+        Self {
+            before: task,
+            task: task.clone(),
+            at: event.at,
+            asked: Vec::new(),
+        }
+    }
+
+    /// The state it starts from.
+    pub(super) fn state(&self) -> &'a State {
+        &self.before.state
+    }
+
+    pub(super) fn go(&mut self, state: State) {
+        self.task.state = state;
+    }
+
+    /// Asks the holder of the claim to do something.
+    pub(super) fn ask(&mut self, action: Action) {
+        self.asked.push((self.task.holder, action));
+    }
+
+    /// The holder lets go of its own accord: its epoch stays the last one.
+    pub(super) fn release(&mut self) {
+        self.task.holder = None;
+    }
+
+    /// The claim is taken away: whatever its holder still says counts for nothing, and what it runs
+    /// is stopped.
+    pub(super) fn revoke(&mut self) {
+        if self.task.holder.is_none() {
+            return;
+        }
+        match self.state() {
+            State::Preparing { run, .. }
+            | State::Working { run, .. }
+            | State::Waiting { run, .. } => self.ask(Action::StopRun { run: *run }),
+            State::Verifying { commit } => self.ask(Action::StopGates {
+                commit: commit.clone(),
+            }),
+            _ => {}
+        }
+        self.task.holder = None;
+        self.task.epoch = self.task.epoch.next();
+    }
+
+    pub(super) fn queue(&mut self, purpose: Purpose) {
+        let run_at = self.at;
+        self.go(State::Queued {
+            purpose,
+            run_at,
+            delay: None,
+        });
+    }
+
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.go(State::Failed { failure });
+    }
+
+    /// Counts a failed attempt: back to the queue after a wait, or to `spent` when there were too
+    /// many.
+    pub(super) fn fail_attempt(
+        &mut self,
+        purpose: Purpose,
+        note: &Note,
+        policy: &Policy,
+        roll: Roll,
+        spent: impl FnOnce(u32) -> Failure,
+    ) {
+        self.task.tally.failures += 1;
+        let failures = self.task.tally.failures;
+        self.release();
+        if failures >= policy.attempts_max {
+            self.fail(spent(failures));
+        } else {
+            let run_at = self.at + policy.backoff.wait(failures, roll);
+            self.go(State::Queued {
+                purpose,
+                run_at,
+                delay: Some(Delay::Backoff {
+                    failures,
+                    last: note.clone(),
+                }),
+            });
+        }
+    }
+
+    /// A person starts it afresh: counts of failures are forgiven, money is not.
+    pub(super) fn forgive(&mut self) {
+        self.task.tally = Tally {
+            spent: self.task.tally.spent,
+            rate_limits: self.task.tally.rate_limits,
+            ..Tally::default()
+        };
+    }
+
+    /// The limit that what it has spent reaches.
+    pub(super) fn budget_reached(&self, policy: &Policy) -> Option<Limit> {
+        let budget: Budget = self.task.spec.budget.unwrap_or(policy.budget);
+        budget.reached_by(self.task.tally.spent)
+    }
+
+    pub(super) fn finish(mut self) -> Transition {
+        if self.task.state.kind() != self.before.state.kind() {
+            self.task.since = self.at;
+        }
+        self.clean_up();
+        self.tell_dependents();
+        self.task.version = self.before.version.next();
+        let (before, next) = (self.before.epoch, &self.task);
+        let effects = self
+            .asked
+            .into_iter()
+            .map(|(worker, action)| Effect {
+                key: EffectKey::new(next.id, next.version, &action),
+                task: next.id,
+                epoch: if action.needs_current_claim() {
+                    next.epoch
+                } else {
+                    before
+                },
+                worker,
+                action,
+            })
+            .collect();
+        Transition {
+            next: self.task,
+            effects,
+        }
+    }
+
+    fn clean_up(&mut self) {
+        if self.task.state.kind().is_finished()
+            && let Some(worktree) = self.task.worktree.take()
+        {
+            self.asked
+                .push((Some(worktree.worker), Action::RemoveWorktree { worktree }));
+        }
+    }
+
+    fn tell_dependents(&mut self) {
+        let (was, is) = (prospect(&self.before.state), prospect(&self.task.state));
+        let reason = || match &self.task.state {
+            State::Failed { failure } => Note::from(alloc::format!("failed: {failure}")),
+            State::Cancelled { reason } => Note::from(alloc::format!("cancelled: {reason}")),
+            State::Superseded { by } => Note::from(alloc::format!("superseded by task {by}")),
+            other => Note::from(other.kind().as_str()),
+        };
+        let news = match (was, is) {
+            (was, is) if was == is => return,
+            (_, Prospect::Landed) => DependencyNews::Landed,
+            (_, Prospect::Lost) => DependencyNews::Failed(reason()),
+            (_, Prospect::Open) => DependencyNews::Reopened,
+        };
+        self.asked.push((None, Action::TellDependents { news }));
+    }
+}
+
+/// The transition by which a task comes to be.
+pub fn create(new: &NewTask, event: &Event) -> Transition {
+    let state = if new.prompted {
+        State::Queued {
+            purpose: Purpose::First,
+            run_at: event.at,
+            delay: None,
+        }
+    } else {
+        State::Draft
+    };
+    Transition {
+        next: Task {
+            id: new.id,
+            project: new.project,
+            name: new.name.clone(),
+            spec: new.spec.clone(),
+            created_at: event.at,
+            epoch: crate::id::Epoch(0),
+            version: Version(1),
+            holder: None,
+            state,
+            since: event.at,
+            prompted: new.prompted,
+            blockers: new.blockers.clone(),
+            worktree: None,
+            head: None,
+            tally: Tally::default(),
+        },
+        effects: Vec::new(),
+    }
+}

@@ -1,0 +1,371 @@
+//! Facts from the hands: claims, worktrees, agents, gates, and the loss of a claim.
+
+use super::change::Change;
+use super::{Decided, Refusal, What};
+use crate::budget::Spend;
+use crate::effect::Action;
+use crate::event::{Fault, Outcome};
+use crate::fix;
+use crate::gate::{GateReport, Overall, overall};
+use crate::id::{CommitId, Epoch, MessageId, RunId, WorkerId};
+use crate::policy::{Policy, ReviewRule};
+use crate::state::{
+    Approval, Approver, Delay, Evidence, Failure, PauseReason, Purpose, Question, ResumePoint,
+    State,
+};
+use crate::task::Worktree;
+use crate::text::Note;
+use crate::time::Roll;
+
+pub(super) fn claimed(change: &mut Change<'_>, worker: WorkerId, run: RunId) -> Decided {
+    let State::Queued {
+        purpose, run_at, ..
+    } = change.state()
+    else {
+        return Err(Refusal::WrongState);
+    };
+    if !change.task.blockers.is_empty() {
+        return Err(Refusal::Blocked(change.task.blockers.len()));
+    }
+    if change.at < *run_at {
+        return Err(Refusal::TooEarly);
+    }
+    change.task.epoch = change.task.epoch.next();
+    change.task.holder = Some(worker);
+    change.go(State::Preparing {
+        run,
+        purpose: purpose.clone(),
+    });
+    change.ask(Action::PrepareWorktree {
+        run,
+        purpose: purpose.clone(),
+    });
+    Ok(())
+}
+
+pub(super) fn prepared(change: &mut Change<'_>, worktree: &Worktree) -> Decided {
+    let State::Preparing { run, purpose } = change.state() else {
+        return Err(Refusal::WrongState);
+    };
+    change.task.worktree = Some(worktree.clone());
+    if let Purpose::Verify { commit } = purpose {
+        verify(change, commit.clone());
+    } else {
+        start(change, *run, purpose.clone());
+    }
+    Ok(())
+}
+
+fn start(change: &mut Change<'_>, run: RunId, purpose: Purpose) {
+    change.go(State::Working {
+        run,
+        purpose: purpose.clone(),
+    });
+    change.ask(Action::StartRun { run, purpose });
+}
+
+fn verify(change: &mut Change<'_>, commit: CommitId) {
+    change.go(State::Verifying {
+        commit: commit.clone(),
+    });
+    change.ask(Action::RunGates { commit });
+}
+
+pub(super) fn prepare_failed(
+    change: &mut Change<'_>,
+    fault: Fault,
+    note: &Note,
+    policy: &Policy,
+    roll: Roll,
+) -> Decided {
+    let State::Preparing { purpose, .. } = change.state() else {
+        return Err(Refusal::WrongState);
+    };
+    let not_prepared = |_| Failure::NotPrepared { note: note.clone() };
+    match fault {
+        Fault::Transient => {
+            change.fail_attempt(purpose.clone(), note, policy, roll, not_prepared);
+        }
+        Fault::Permanent => {
+            change.release();
+            change.fail(not_prepared(0));
+        }
+        Fault::NeedsPerson => {
+            change.release();
+            change.fail(Failure::NeedsPerson { note: note.clone() });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn agent_asked(change: &mut Change<'_>, run: RunId, question: &Question) -> Decided {
+    let State::Working {
+        run: current,
+        purpose,
+    } = change.state()
+    else {
+        return Err(Refusal::WrongState);
+    };
+    require_run(*current, run)?;
+    change.go(State::Waiting {
+        run,
+        purpose: purpose.clone(),
+        question: question.clone(),
+    });
+    Ok(())
+}
+
+pub(super) fn answered(
+    change: &mut Change<'_>,
+    question: MessageId,
+    message: MessageId,
+) -> Decided {
+    let run = back_to_work(change, question)?;
+    change.ask(Action::DeliverMessage { run, message });
+    Ok(())
+}
+
+pub(super) fn question_withdrawn(change: &mut Change<'_>, question: MessageId) -> Decided {
+    back_to_work(change, question).map(drop)
+}
+
+fn back_to_work(change: &mut Change<'_>, question: MessageId) -> Result<RunId, Refusal> {
+    let State::Waiting {
+        run,
+        purpose,
+        question: current,
+    } = change.state()
+    else {
+        return Err(Refusal::WrongState);
+    };
+    if current.id != question {
+        return Err(Refusal::Outdated(What::Question));
+    }
+    change.go(State::Working {
+        run: *run,
+        purpose: purpose.clone(),
+    });
+    Ok(*run)
+}
+
+fn require_run(current: RunId, named: RunId) -> Decided {
+    if current == named {
+        Ok(())
+    } else {
+        Err(Refusal::Outdated(What::Run))
+    }
+}
+
+pub(super) fn spent(change: &mut Change<'_>, run: RunId, spend: Spend, policy: &Policy) -> Decided {
+    let (State::Working { run: current, .. } | State::Waiting { run: current, .. }) =
+        change.state()
+    else {
+        return Err(Refusal::WrongState);
+    };
+    require_run(*current, run)?;
+    change.task.tally.spent = change.task.tally.spent + spend;
+    if let Some(limit) = change.budget_reached(policy) {
+        let back = ResumePoint::Queue {
+            purpose: Purpose::Continue,
+            run_at: change.at,
+        };
+        change.revoke();
+        change.go(State::Paused {
+            reason: PauseReason::Budget(limit),
+            back,
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn run_finished(
+    change: &mut Change<'_>,
+    run: RunId,
+    outcome: &Outcome,
+    spend: Spend,
+    policy: &Policy,
+    roll: Roll,
+) -> Decided {
+    let (State::Working {
+        run: current,
+        purpose,
+    }
+    | State::Waiting {
+        run: current,
+        purpose,
+        ..
+    }) = change.state()
+    else {
+        return Err(Refusal::WrongState);
+    };
+    require_run(*current, run)?;
+    change.task.tally.spent = change.task.tally.spent + spend;
+    match outcome {
+        Outcome::Done { commit } => {
+            change.task.head = Some(commit.clone());
+            change.task.tally.failures = 0;
+            verify(change, commit.clone());
+        }
+        // An answer in words only: the earlier result stands and is looked at again.
+        Outcome::Empty => match change.task.head.clone() {
+            Some(head) => verify(change, head),
+            None => {
+                change.release();
+                change.fail(Failure::Empty);
+            }
+        },
+        Outcome::Broke { note } => {
+            let purpose = match purpose {
+                Purpose::First => Purpose::Retry,
+                other => other.clone(),
+            };
+            change.fail_attempt(purpose, note, policy, roll, |attempts| {
+                Failure::AttemptsSpent {
+                    attempts,
+                    last: note.clone(),
+                }
+            });
+        }
+        Outcome::RateLimited { until } => {
+            change.task.tally.rate_limits += 1;
+            change.release();
+            let run_at = policy.backoff.after_rate_limit(change.at, *until);
+            change.go(State::Queued {
+                purpose: purpose.clone(),
+                run_at,
+                delay: Some(Delay::RateLimit),
+            });
+        }
+        Outcome::OverBudget { limit } => {
+            change.release();
+            let back = ResumePoint::Queue {
+                purpose: Purpose::Continue,
+                run_at: change.at,
+            };
+            change.go(State::Paused {
+                reason: PauseReason::Budget(*limit),
+                back,
+            });
+        }
+        Outcome::NeedsPerson { note } => {
+            change.release();
+            change.fail(Failure::NeedsPerson { note: note.clone() });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn gates_finished(
+    change: &mut Change<'_>,
+    commit: &CommitId,
+    reports: &[GateReport],
+    risky: bool,
+    next_run: RunId,
+    policy: &Policy,
+    roll: Roll,
+) -> Decided {
+    let State::Verifying { commit: current } = change.state() else {
+        return Err(Refusal::WrongState);
+    };
+    if current != commit {
+        return Err(Refusal::Outdated(What::Commit));
+    }
+    match overall(reports) {
+        Overall::Pass => {
+            change.task.tally.failures = 0;
+            change.release();
+            let rule = change.task.spec.review.unwrap_or(policy.review);
+            let lands_itself = rule == ReviewRule::Never || (rule == ReviewRule::Risky && !risky);
+            if lands_itself {
+                let approval = Approval {
+                    commit: commit.clone(),
+                    by: Approver::Policy,
+                    at: change.at,
+                };
+                change.go(State::Landing {
+                    approval,
+                    intent: None,
+                });
+            } else {
+                review(change, commit, Evidence::Pass);
+            }
+        }
+        Overall::Unverified => {
+            change.release();
+            review(change, commit, Evidence::Unverified);
+        }
+        Overall::Flaky(_) => {
+            change.release();
+            review(change, commit, Evidence::Flaky);
+        }
+        Overall::Broken(gates) => {
+            let names = gates.iter().map(|gate| gate.as_str());
+            let note = Note::from(names.collect::<alloc::vec::Vec<_>>().join(", "));
+            let purpose = Purpose::Verify {
+                commit: commit.clone(),
+            };
+            change.fail_attempt(purpose, &note, policy, roll, |_| Failure::GateBroken {
+                note: note.clone(),
+            });
+        }
+        Overall::Fail(gates) => match fix::decide(&change.task.tally.fixes, policy.fix, &gates) {
+            fix::Decision::Fix(tally) => {
+                change.task.tally.fixes = tally;
+                start(change, next_run, Purpose::Fix { gates });
+            }
+            fix::Decision::GiveUp(gate) => {
+                change.release();
+                change.fail(Failure::FixesSpent { gate });
+            }
+        },
+    }
+    Ok(())
+}
+
+fn review(change: &mut Change<'_>, commit: &CommitId, evidence: Evidence) {
+    change.go(State::Review {
+        commit: commit.clone(),
+        evidence,
+    });
+}
+
+pub(super) fn handed_back(change: &mut Change<'_>) -> Decided {
+    let purpose = interrupted(change.state()).ok_or(Refusal::WrongState)?;
+    change.revoke();
+    change.queue(purpose);
+    Ok(())
+}
+
+pub(super) fn lease_expired(change: &mut Change<'_>, epoch: Epoch, policy: &Policy) -> Decided {
+    if epoch != change.task.epoch {
+        return Err(Refusal::StaleClaim {
+            carried: epoch,
+            current: change.task.epoch,
+        });
+    }
+    let purpose = interrupted(change.state()).ok_or(Refusal::WrongState)?;
+    change.revoke();
+    change.task.tally.lease_losses += 1;
+    let losses = change.task.tally.lease_losses;
+    if losses > policy.lease_losses_max {
+        change.fail(Failure::LeaseLossesSpent { losses });
+    } else {
+        change.queue(purpose);
+    }
+    Ok(())
+}
+
+/// What is left to do for a task whose worker went away in this state.
+pub(super) fn interrupted(state: &State) -> Option<Purpose> {
+    match state {
+        State::Preparing { purpose, .. } => Some(purpose.clone()),
+        State::Working { purpose, .. } | State::Waiting { purpose, .. } => Some(match purpose {
+            Purpose::First | Purpose::Retry => Purpose::Continue,
+            other => other.clone(),
+        }),
+        State::Verifying { commit } => Some(Purpose::Verify {
+            commit: commit.clone(),
+        }),
+        _ => None,
+    }
+}

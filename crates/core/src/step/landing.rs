@@ -1,0 +1,123 @@
+//! Facts from the merge queue: intents, conflicts, red merges, the landing itself.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::change::Change;
+use super::{Decided, Refusal, What};
+use crate::fix;
+use crate::id::{CommitId, IntentId};
+use crate::name::GateName;
+use crate::policy::Policy;
+use crate::state::{Failure, LandingIntent, Purpose, State};
+
+/// The most conflicting paths that are remembered with a task.
+const FILES_MAX: usize = 50;
+
+pub(super) fn head_moved(change: &mut Change<'_>, commit: &CommitId) -> Decided {
+    let reviewed = match change.state() {
+        State::Review { commit, .. } => commit,
+        State::Landing {
+            intent: Some(_), ..
+        } => return Err(Refusal::LandingUnderWay),
+        State::Landing { approval, .. } => &approval.commit,
+        _ => return Err(Refusal::WrongState),
+    };
+    if reviewed == commit {
+        return Err(Refusal::AlreadyApplied);
+    }
+    change.task.head = Some(commit.clone());
+    change.queue(Purpose::Verify {
+        commit: commit.clone(),
+    });
+    Ok(())
+}
+
+pub(super) fn intent_recorded(
+    change: &mut Change<'_>,
+    intent: IntentId,
+    result: &CommitId,
+) -> Decided {
+    let State::Landing {
+        approval,
+        intent: None,
+    } = change.state()
+    else {
+        return Err(Refusal::WrongState);
+    };
+    change.go(State::Landing {
+        approval: approval.clone(),
+        intent: Some(LandingIntent {
+            id: intent,
+            result: result.clone(),
+        }),
+    });
+    Ok(())
+}
+
+fn recorded<'a>(change: &Change<'a>, named: IntentId) -> Result<&'a LandingIntent, Refusal> {
+    match change.state() {
+        State::Landing {
+            intent: Some(intent),
+            ..
+        } if intent.id == named => Ok(intent),
+        State::Landing { .. } => Err(Refusal::Outdated(What::Intent)),
+        _ => Err(Refusal::WrongState),
+    }
+}
+
+pub(super) fn intent_voided(change: &mut Change<'_>, intent: IntentId) -> Decided {
+    recorded(change, intent)?;
+    if let State::Landing { approval, .. } = change.state() {
+        change.go(State::Landing {
+            approval: approval.clone(),
+            intent: None,
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn landed(change: &mut Change<'_>, intent: IntentId) -> Decided {
+    let LandingIntent { id, result } = recorded(change, intent)?.clone();
+    change.go(State::Landed {
+        commit: result,
+        intent: id,
+    });
+    Ok(())
+}
+
+fn require_no_intent(change: &Change<'_>) -> Decided {
+    match change.state() {
+        State::Landing { intent: None, .. } => Ok(()),
+        State::Landing { .. } => Err(Refusal::LandingUnderWay),
+        _ => Err(Refusal::WrongState),
+    }
+}
+
+pub(super) fn conflicted(change: &mut Change<'_>, files: &[String], policy: &Policy) -> Decided {
+    require_no_intent(change)?;
+    change.task.tally.conflicts += 1;
+    let conflicts = change.task.tally.conflicts;
+    if conflicts > policy.conflicts_max {
+        change.fail(Failure::ConflictsSpent { conflicts });
+    } else {
+        change.queue(Purpose::Conflict {
+            files: files.iter().take(FILES_MAX).cloned().collect::<Vec<_>>(),
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn failed(change: &mut Change<'_>, gates: &[GateName], policy: &Policy) -> Decided {
+    require_no_intent(change)?;
+    match fix::decide(&change.task.tally.fixes, policy.fix, gates) {
+        fix::Decision::Fix(tally) => {
+            change.task.tally.fixes = tally;
+            change.queue(Purpose::Fix {
+                gates: gates.to_vec(),
+            });
+        }
+        fix::Decision::GiveUp(gate) => change.fail(Failure::FixesSpent { gate }),
+    }
+    Ok(())
+}

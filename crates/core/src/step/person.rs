@@ -1,0 +1,149 @@
+//! Facts by which a person decides: yes, no, not now, not at all, once more.
+
+use alloc::string::String;
+
+use super::change::Change;
+use super::hands::interrupted;
+use super::{Decided, Refusal, What};
+use crate::event::Actor;
+use crate::id::{CommitId, MessageId, TaskId};
+use crate::policy::Policy;
+use crate::state::{Approval, Approver, Failure, PauseReason, Purpose, ResumePoint, State};
+use crate::text::Note;
+
+pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor) -> Decided {
+    let State::Review {
+        commit: reviewed, ..
+    } = change.state()
+    else {
+        return Err(Refusal::WrongState);
+    };
+    if reviewed != commit {
+        return Err(Refusal::Outdated(What::Commit));
+    }
+    let by = match actor {
+        Actor::Person(name) => Approver::Person(String::from(name.as_str())),
+        Actor::Woodward => Approver::Policy,
+        Actor::Claim { .. } | Actor::Lander { .. } => return Err(Refusal::NoRight),
+    };
+    change.go(State::Landing {
+        approval: Approval {
+            commit: commit.clone(),
+            by,
+            at: change.at,
+        },
+        intent: None,
+    });
+    Ok(())
+}
+
+pub(super) fn changes_requested(change: &mut Change<'_>, message: MessageId) -> Decided {
+    match change.state() {
+        State::Review { .. } | State::Landing { intent: None, .. } => {
+            change.queue(Purpose::FollowUp { message });
+            Ok(())
+        }
+        State::Landing { .. } => Err(Refusal::LandingUnderWay),
+        _ => Err(Refusal::WrongState),
+    }
+}
+
+pub(super) fn paused(change: &mut Change<'_>, reason: &Note) -> Decided {
+    let back = match change.state() {
+        State::Queued {
+            purpose, run_at, ..
+        } => ResumePoint::Queue {
+            purpose: purpose.clone(),
+            run_at: *run_at,
+        },
+        State::Review { commit, evidence } => ResumePoint::Review {
+            commit: commit.clone(),
+            evidence: *evidence,
+        },
+        State::Landing {
+            intent: Some(_), ..
+        } => return Err(Refusal::LandingUnderWay),
+        State::Landing { approval, .. } => ResumePoint::Landing {
+            approval: approval.clone(),
+        },
+        running => ResumePoint::Queue {
+            purpose: interrupted(running).ok_or(Refusal::WrongState)?,
+            run_at: change.at,
+        },
+    };
+    change.revoke();
+    change.go(State::Paused {
+        reason: PauseReason::Person(reason.clone()),
+        back,
+    });
+    Ok(())
+}
+
+pub(super) fn resumed(change: &mut Change<'_>, policy: &Policy) -> Decided {
+    let State::Paused { back, .. } = change.state() else {
+        return Err(Refusal::WrongState);
+    };
+    if let Some(limit) = change.budget_reached(policy) {
+        return Err(Refusal::BudgetReached(limit));
+    }
+    change.go(match back.clone() {
+        ResumePoint::Queue { purpose, run_at } => State::Queued {
+            purpose,
+            run_at,
+            delay: None,
+        },
+        ResumePoint::Review { commit, evidence } => State::Review { commit, evidence },
+        ResumePoint::Landing { approval } => State::Landing {
+            approval,
+            intent: None,
+        },
+    });
+    Ok(())
+}
+
+pub(super) fn retried(change: &mut Change<'_>) -> Decided {
+    let (State::Failed { .. } | State::Cancelled { .. }) = change.state() else {
+        return Err(Refusal::WrongState);
+    };
+    change.forgive();
+    let broken_gate = matches!(
+        change.state(),
+        State::Failed {
+            failure: Failure::GateBroken { .. }
+        }
+    );
+    match change.task.head.clone() {
+        // Nothing is wrong with the result itself: only the gates look again.
+        Some(commit) if broken_gate => change.queue(Purpose::Verify { commit }),
+        _ if change.task.prompted => change.queue(Purpose::Retry),
+        _ => change.go(State::Draft),
+    }
+    Ok(())
+}
+
+pub(super) fn cancelled(change: &mut Change<'_>, reason: &Note) -> Decided {
+    give_up(
+        change,
+        State::Cancelled {
+            reason: reason.clone(),
+        },
+    )
+}
+
+pub(super) fn superseded(change: &mut Change<'_>, by: TaskId) -> Decided {
+    give_up(change, State::Superseded { by })
+}
+
+fn give_up(change: &mut Change<'_>, end: State) -> Decided {
+    match change.state() {
+        State::Landing {
+            intent: Some(_), ..
+        } => Err(Refusal::LandingUnderWay),
+        state if state.kind().is_finished() => Err(Refusal::WrongState),
+        _ => {
+            change.revoke();
+            change.go(end);
+            Ok(())
+        }
+    }
+}

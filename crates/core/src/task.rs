@@ -1,0 +1,130 @@
+//! A task: one unit of work and everything decided about it so far.
+//!
+//! A task is the fold of its events. Its prompt is not part of it (a prompt may have megabytes):
+//! prompts are messages.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::{Budget, Spend};
+use crate::fix::FixTally;
+use crate::id::{CommitId, Epoch, ProjectId, TaskId, Version, WorkerId};
+use crate::name::{AgentName, TaskName};
+use crate::policy::ReviewRule;
+use crate::state::State;
+use crate::text::Note;
+use crate::time::Timestamp;
+
+/// What a person asked for. It does not change once the task exists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TaskSpec {
+    /// Higher goes first; each step is worth ten minutes of waiting (see [`crate::schedule`]).
+    pub priority: i8,
+    /// The tasks that must have landed before it starts.
+    pub after: Vec<TaskId>,
+    /// The branch it starts from and lands on; the project's default otherwise.
+    pub base: Option<String>,
+    /// The agent; the project's default otherwise.
+    pub agent: Option<AgentName>,
+    /// Who looks before it lands; the project's rule otherwise.
+    pub review: Option<ReviewRule>,
+    /// Its own budget; the project's otherwise.
+    pub budget: Option<Budget>,
+}
+
+/// A task about to be created.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewTask {
+    /// Its id, made by the caller.
+    pub id: TaskId,
+    /// Where it belongs.
+    pub project: ProjectId,
+    /// What people type.
+    pub name: TaskName,
+    /// What was asked for.
+    pub spec: TaskSpec,
+    /// Whether it has a prompt already.
+    pub prompted: bool,
+    /// Those of `spec.after` that had not landed when it was created.
+    pub blockers: BTreeMap<TaskId, Blocker>,
+}
+
+/// What keeps a task that comes after another from starting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blocker {
+    /// The other is under way.
+    Pending,
+    /// The other will not land as things are.
+    Failed(Note),
+}
+
+/// A task's working directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// Its branch, without `refs/heads/`.
+    pub branch: String,
+    /// The claim that made it.
+    pub made_by: Epoch,
+    /// The machine it is on.
+    pub worker: WorkerId,
+    /// The commit it started from.
+    pub base: CommitId,
+}
+
+/// What a task has used up. Durable, so that a restart forgives nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// Runs and preparations that failed since the last one that did not.
+    pub failures: u32,
+    /// Claims lost.
+    pub lease_losses: u32,
+    /// Landing conflicts.
+    pub conflicts: u32,
+    /// Rate limits met. They are no attempts; the count is for people.
+    pub rate_limits: u32,
+    /// Fix cycles.
+    pub fixes: FixTally,
+    /// Tokens and money.
+    pub spent: Spend,
+}
+
+/// One unit of work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its identity.
+    pub id: TaskId,
+    /// Where it belongs.
+    pub project: ProjectId,
+    /// What people type.
+    pub name: TaskName,
+    /// What was asked for.
+    pub spec: TaskSpec,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// The fencing token: grows with every claim and every revocation.
+    pub epoch: Epoch,
+    /// How many events shaped it.
+    pub version: Version,
+    /// Who holds its claim.
+    pub holder: Option<WorkerId>,
+    /// Where it is.
+    pub state: State,
+    /// Since when.
+    pub since: Timestamp,
+    /// Whether it has a prompt.
+    pub prompted: bool,
+    /// What it waits for.
+    pub blockers: BTreeMap<TaskId, Blocker>,
+    /// Its working directory, once it has one.
+    pub worktree: Option<Worktree>,
+    /// The last commit a run produced.
+    pub head: Option<CommitId>,
+    /// What it has used up.
+    pub tally: Tally,
+}

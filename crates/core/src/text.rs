@@ -1,0 +1,89 @@
+//! Bounded text.
+//!
+//! Reasons and questions come from agents, gates and people. They are stored with every event, so
+//! they are cut here, once, and nothing longer ever reaches a row. Long texts (prompts, logs) are
+//! not notes: they live in messages and files.
+
+use alloc::string::String;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A short text of at most [`Note::BYTES_MAX`] bytes; a longer one keeps its head and its tail.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct Note(String);
+
+const ELLIPSIS: &str = " […] ";
+
+impl Note {
+    /// The most a note holds.
+    pub const BYTES_MAX: usize = 2_048;
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The largest character boundary at or below `at`.
+fn floor_boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len()))
+        .rev()
+        .find(|&i| text.is_char_boundary(i))
+        .unwrap_or(0)
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Self {
+        if text.len() <= Self::BYTES_MAX {
+            return Self(text);
+        }
+        let half = (Self::BYTES_MAX - ELLIPSIS.len()) / 2;
+        let head = floor_boundary(&text, half);
+        let tail = (text.len() - half..text.len())
+            .find(|&i| text.is_char_boundary(i))
+            .unwrap_or(text.len());
+        let mut cut = String::with_capacity(Self::BYTES_MAX);
+        cut.push_str(&text[..head]);
+        cut.push_str(ELLIPSIS);
+        cut.push_str(&text[tail..]);
+        Self(cut)
+    }
+}
+
+impl From<&str> for Note {
+    fn from(text: &str) -> Self {
+        Self::from(String::from(text))
+    }
+}
+
+impl From<Note> for String {
+    fn from(note: Note) -> Self {
+        note.0
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_note_keeps_head_and_tail_and_whole_characters() {
+        let note = Note::from("ä".repeat(5_000) + "end");
+        assert!(note.as_str().len() <= Note::BYTES_MAX);
+        assert!(note.as_str().starts_with('ä') && note.as_str().ends_with("end"));
+        assert!(note.as_str().contains(ELLIPSIS));
+    }
+
+    #[test]
+    fn a_short_note_is_kept_as_it_is() {
+        assert_eq!(Note::from("exit 101").as_str(), "exit 101");
+    }
+}
