@@ -17,8 +17,8 @@ pub struct QueueEntry {
     pub task: TaskId,
     /// Its project.
     pub project: ProjectId,
-    /// The branch it lands on; `None` is the project's default.
-    pub branch: Option<String>,
+    /// The branch it lands on.
+    pub branch: String,
     /// The task's claim when it was queued: a later one makes the entry void.
     pub epoch: Epoch,
     /// What was approved.

@@ -19,21 +19,34 @@ use crate::text::Note;
 use crate::time::Timestamp;
 
 /// What a person asked for. It does not change once the task exists.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskSpec {
     /// Higher goes first; each step is worth ten minutes of waiting (see [`crate::schedule`]).
     pub priority: i8,
     /// The tasks that must have landed before it starts.
     pub after: Vec<TaskId>,
-    /// The branch it starts from and lands on; the project's default otherwise.
-    pub base: Option<String>,
+    /// The branch it starts from and lands on, without `refs/heads/`.
+    pub base: String,
     /// The agent; the project's default otherwise.
     pub agent: Option<AgentName>,
     /// Who looks before it lands; the project's rule otherwise.
     pub review: Option<ReviewRule>,
     /// Its own budget; the project's otherwise.
     pub budget: Option<Budget>,
+}
+
+impl Default for TaskSpec {
+    fn default() -> Self {
+        Self {
+            priority: 0,
+            after: Vec::new(),
+            base: String::from("main"),
+            agent: None,
+            review: None,
+            budget: None,
+        }
+    }
 }
 
 /// A task about to be created.
