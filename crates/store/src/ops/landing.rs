@@ -1,0 +1,303 @@
+//! The merge queue's rows and the journal of landings.
+//!
+//! Closes crash windows 14 and 15: the intention to move a branch is on record before the branch
+//! moves, one a branch, and stays pending until somebody has looked at the branch.
+
+use woodward_core::landing::{Intent, IntentState};
+use woodward_core::lease::Resource;
+use woodward_core::{
+    Actor, Event, EventId, Fact, IntentId, Note, Policy, ProjectId, Roll, Task, TaskId, Timestamp,
+};
+
+use crate::conn::{Conn, Op, Param, Row, to_json};
+use crate::error::{Result, StoreError};
+use crate::ids::IdSource;
+use crate::ops::leases;
+use crate::ops::tasks;
+use crate::ops::write::{Fence, TaskWrite, decide, explain_miss};
+use crate::records::{CloseIntent, OpenIntent, Queued, RecordedIntent};
+
+/// The merge queue of a project, in order.
+#[derive(Debug)]
+pub(crate) struct LoadQueue(pub(crate) ProjectId);
+
+impl Op for LoadQueue {
+    type Out = Vec<Queued>;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<Queued>> {
+        let rows = conn
+            .query(
+                "SELECT doc, hold FROM queue_entries WHERE project = $1 ORDER BY order_key, task",
+                &[self.0.into()],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Queued {
+                    entry: row.json(0, "queue entry")?,
+                    hold: row.opt_text(1)?.map(Note::from),
+                })
+            })
+            .collect()
+    }
+}
+
+/// Holds an entry back with a reason, or lets it go.
+#[derive(Debug)]
+pub(crate) struct HoldEntry {
+    pub(crate) task: TaskId,
+    pub(crate) reason: Option<Note>,
+}
+
+impl Op for HoldEntry {
+    type Out = ();
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
+        let changed = conn
+            .execute(
+                "UPDATE queue_entries SET hold = $1 WHERE task = $2",
+                &[
+                    Param::opt_text(self.reason.as_ref().map(Note::as_str)),
+                    self.task.into(),
+                ],
+            )
+            .await?;
+        if changed == 0 {
+            return Err(StoreError::NotFound {
+                what: format!("queue entry of task {}", self.task),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn read(row: &Row) -> Result<RecordedIntent> {
+    let state = match row.text(1)? {
+        "pending" => IntentState::Pending,
+        "landed" => IntentState::Landed,
+        "void" => IntentState::Void,
+        other => {
+            return Err(StoreError::corrupt(
+                "intent",
+                format!("unknown state `{other}`"),
+            ));
+        }
+    };
+    Ok(RecordedIntent {
+        intent: row.json(0, "intent")?,
+        state,
+    })
+}
+
+async fn load<C: Conn>(conn: &mut C, intent: IntentId) -> Result<Option<RecordedIntent>> {
+    let rows = conn
+        .query(
+            "SELECT doc, state FROM intents WHERE id = $1",
+            &[intent.into()],
+        )
+        .await?;
+    rows.first().map(read).transpose()
+}
+
+/// The right that an intent is recorded and closed under.
+fn right(intent: &Intent) -> Resource {
+    Resource::Landing {
+        project: intent.project,
+        branch: intent.branch.clone(),
+    }
+}
+
+fn event(id: EventId, at: Timestamp, actor: Actor, fact: Fact) -> Event {
+    Event {
+        id,
+        at,
+        actor,
+        roll: Roll(0),
+        fact,
+    }
+}
+
+async fn record<C: Conn>(
+    conn: &mut C,
+    before: &Task,
+    event: &Event,
+    policy: &Policy,
+) -> Result<()> {
+    let transition = decide(before, event, policy)?;
+    let write = TaskWrite::new(before, event, policy, &transition, None).with_policy(policy);
+    if write.apply(conn).await? {
+        Ok(())
+    } else {
+        explain_miss(conn, &write, &Fence::Open).await
+    }
+}
+
+/// Puts a landing on record: the intent and its members' transitions, in one transaction, under
+/// the landing right.
+#[derive(Debug)]
+pub(crate) struct RecordIntent(pub(crate) OpenIntent);
+
+impl Op for RecordIntent {
+    type Out = ();
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
+        let OpenIntent {
+            intent,
+            worker,
+            members,
+            at,
+            policy,
+        } = &self.0;
+        leases::require(conn, &right(intent), *worker, intent.epoch).await?;
+        let inserted = conn
+            .execute(
+                "INSERT INTO intents (id, project, branch, state, created_at, doc)
+                 VALUES ($1, $2, $3, 'pending', $4, $5) ON CONFLICT DO NOTHING",
+                &[
+                    intent.id.into(),
+                    intent.project.into(),
+                    (&intent.branch).into(),
+                    (*at).into(),
+                    (&to_json(intent)).into(),
+                ],
+            )
+            .await?;
+        if inserted == 0 {
+            return already_there(conn, intent).await;
+        }
+        let actor = Actor::Lander {
+            worker: *worker,
+            epoch: intent.epoch,
+        };
+        for (task, id) in members {
+            let fact = Fact::IntentRecorded {
+                intent: intent.id,
+                result: intent.new.clone(),
+            };
+            let event = event(*id, *at, actor.clone(), fact);
+            record(conn, task, &event, policy).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Recording the same intent again is recording it once; another pending one is in the way.
+async fn already_there<C: Conn>(conn: &mut C, intent: &Intent) -> Result<()> {
+    if load(conn, intent.id).await?.is_some() {
+        return Ok(());
+    }
+    let rows = conn
+        .query(
+            "SELECT id FROM intents WHERE project = $1 AND branch = $2 AND state = 'pending'",
+            &[intent.project.into(), (&intent.branch).into()],
+        )
+        .await?;
+    let other = rows.first().map(|row| row.id(0)).transpose()?;
+    Err(other.map_or_else(
+        || StoreError::Conflict {
+            what: format!("branch `{}`", intent.branch),
+        },
+        |other| StoreError::IntentPending {
+            branch: intent.branch.clone(),
+            intent: IntentId::new(other),
+        },
+    ))
+}
+
+/// Records what became of a landing, for the intent and all its members, under the landing right.
+#[derive(Debug)]
+pub(crate) struct FinishIntent {
+    pub(crate) close: CloseIntent,
+    pub(crate) ids: IdSource,
+}
+
+impl Op for FinishIntent {
+    type Out = ();
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
+        let close = &self.close;
+        let recorded = load(conn, close.intent)
+            .await?
+            .ok_or_else(|| StoreError::NotFound {
+                what: format!("landing {}", close.intent),
+            })?;
+        let mut members = Vec::with_capacity(recorded.intent.members.len());
+        for task in &recorded.intent.members {
+            members.push(tasks::require_locked(conn, *task).await?);
+        }
+        let right = right(&recorded.intent);
+        leases::require(conn, &right, close.worker, close.epoch).await?;
+        let changed = conn
+            .execute(
+                "UPDATE intents SET state = $1 WHERE id = $2 AND state = 'pending'",
+                &[Param::Text(close.outcome.as_str()), close.intent.into()],
+            )
+            .await?;
+        if changed == 0 {
+            return self.closed_before(conn).await;
+        }
+        let actor = Actor::Lander {
+            worker: close.worker,
+            epoch: close.epoch,
+        };
+        for task in &members {
+            let fact = match close.outcome {
+                IntentState::Landed => Fact::Landed {
+                    intent: close.intent,
+                },
+                _ => Fact::IntentVoided {
+                    intent: close.intent,
+                },
+            };
+            let event = event(self.ids.event(), close.at, actor.clone(), fact);
+            record(conn, task, &event, &close.policy).await?;
+        }
+        Ok(())
+    }
+}
+
+impl FinishIntent {
+    /// Closing it the same way again is closing it once.
+    async fn closed_before<C: Conn>(&self, conn: &mut C) -> Result<()> {
+        match load(conn, self.close.intent).await? {
+            Some(recorded) if recorded.state == self.close.outcome => Ok(()),
+            _ => Err(StoreError::Conflict {
+                what: format!("landing {}", self.close.intent),
+            }),
+        }
+    }
+}
+
+/// The unfinished landings of a project.
+#[derive(Debug)]
+pub(crate) struct LoadPendingIntents(pub(crate) ProjectId);
+
+impl Op for LoadPendingIntents {
+    type Out = Vec<Intent>;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<Intent>> {
+        let rows = conn
+            .query(
+                "SELECT doc, state FROM intents WHERE project = $1 AND state = 'pending'
+                 ORDER BY created_at, id",
+                &[self.0.into()],
+            )
+            .await?;
+        rows.iter().map(|row| Ok(read(row)?.intent)).collect()
+    }
+}
+
+/// A landing on record.
+#[derive(Debug)]
+pub(crate) struct LoadIntent(pub(crate) IntentId);
+
+impl Op for LoadIntent {
+    type Out = Option<RecordedIntent>;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Self::Out> {
+        load(conn, self.0).await
+    }
+}

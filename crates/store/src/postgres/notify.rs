@@ -1,0 +1,122 @@
+//! Telling other processes that something changed, and hearing it from them.
+//!
+//! Writers only mark that there is something to tell; one task tells it, at most every
+//! [`DEBOUNCE`], in a transaction of its own. Notifications are lost while nobody listens, so every
+//! new listening session is itself a wake-up, and readers poll besides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{StreamExt, poll_fn};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio_postgres::{AsyncMessage, Config, NoTls};
+
+use super::pool::{connect, describe};
+
+const CHANNEL_LISTEN: &str = "LISTEN woodward";
+const CHANNEL_NOTIFY: &str = "NOTIFY woodward";
+const DEBOUNCE: Duration = Duration::from_millis(50);
+const RECONNECT: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Notifier {
+    dirty: Arc<Notify>,
+    changed: Arc<watch::Sender<u64>>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl Notifier {
+    pub(super) fn start(config: Config) -> Self {
+        let dirty = Arc::new(Notify::new());
+        let changed = Arc::new(watch::Sender::new(0));
+        let tasks = [
+            tokio::spawn(tell_others(config.clone(), Arc::clone(&dirty))),
+            tokio::spawn(hear_others(config, Arc::clone(&changed))),
+        ];
+        Self {
+            dirty,
+            changed,
+            tasks,
+        }
+    }
+
+    /// Something was written: wakes this process now and the others soon.
+    pub(super) fn tell(&self) {
+        self.changed.send_modify(|count| *count += 1);
+        self.dirty.notify_one();
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+}
+
+impl Drop for Notifier {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+async fn tell_others(config: Config, dirty: Arc<Notify>) {
+    let mut session = None;
+    loop {
+        dirty.notified().await;
+        tokio::time::sleep(DEBOUNCE).await;
+        let open = match session.take() {
+            Some(open) => Ok(open),
+            None => connect(&config).await,
+        };
+        let told = match open {
+            Ok(mut open) => match open.client().batch_execute(CHANNEL_NOTIFY).await {
+                Ok(()) => {
+                    session = Some(open);
+                    Ok(())
+                }
+                Err(error) => Err(describe(&error)),
+            },
+            Err(reason) => Err(reason),
+        };
+        if let Err(reason) = told {
+            tracing::debug!(reason, "other processes could not be told; they poll");
+            tokio::time::sleep(RECONNECT).await;
+            dirty.notify_one();
+        }
+    }
+}
+
+async fn hear_others(config: Config, changed: Arc<watch::Sender<u64>>) {
+    loop {
+        if let Err(error) = listen(&config, &changed).await {
+            tracing::debug!(reason = describe(&error), "not listening; readers poll");
+        }
+        tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+/// Listens until the session breaks.
+async fn listen(
+    config: &Config,
+    changed: &watch::Sender<u64>,
+) -> Result<(), tokio_postgres::Error> {
+    let (client, mut connection) = config.connect(NoTls).await?;
+    let mut messages = poll_fn(move |context| connection.poll_message(context));
+    let hear = async {
+        while let Some(message) = messages.next().await {
+            if let AsyncMessage::Notification(_) = message? {
+                changed.send_modify(|count| *count += 1);
+            }
+        }
+        Ok(())
+    };
+    let subscribe = async {
+        client.batch_execute(CHANNEL_LISTEN).await?;
+        // Whatever happened while nobody listened.
+        changed.send_modify(|count| *count += 1);
+        Ok(())
+    };
+    let (heard, subscribed) = futures_util::future::join(hear, subscribe).await;
+    subscribed.and(heard)
+}

@@ -1,0 +1,112 @@
+//! A bounded set of sessions, made when needed, thrown away when broken.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_postgres::{Config, NoTls};
+
+use super::conn::Session;
+
+/// What every session is set to. `synchronous_commit`: an acknowledged commit is on disk, whatever
+/// the server's default. The time-outs bound what a lost client or a stuck lock can hold up.
+const SETTINGS: &str = "SET synchronous_commit = on;
+     SET statement_timeout = '60s';
+     SET lock_timeout = '20s';
+     SET idle_in_transaction_session_timeout = '30s';
+     SET application_name = 'woodward'";
+
+#[derive(Debug)]
+pub(super) struct Pool {
+    config: Config,
+    places: Semaphore,
+    idle: Mutex<Vec<Session>>,
+}
+
+/// A session with its place in the pool.
+#[derive(Debug)]
+pub(super) struct Leased<'a> {
+    session: Session,
+    _place: SemaphorePermit<'a>,
+}
+
+impl Deref for Leased<'_> {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl DerefMut for Leased<'_> {
+    fn deref_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+}
+
+impl Pool {
+    pub(super) fn new(config: Config, size: usize) -> Self {
+        Self {
+            config,
+            places: Semaphore::new(size.max(1)),
+            idle: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// A usable session, or why there is none.
+    pub(super) async fn take(&self) -> Result<Leased<'_>, String> {
+        let place = self
+            .places
+            .acquire()
+            .await
+            .map_err(|error| error.to_string())?;
+        let idle = {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            std::iter::from_fn(|| idle.pop()).find(Session::is_usable)
+        };
+        let session = match idle {
+            Some(session) => session,
+            None => connect(&self.config).await?,
+        };
+        Ok(Leased {
+            session,
+            _place: place,
+        })
+    }
+
+    /// Keeps a session for the next one; a broken one is let go.
+    pub(super) fn give_back(&self, leased: Leased<'_>) {
+        if leased.session.is_usable() {
+            self.idle
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(leased.session);
+        }
+    }
+}
+
+/// Opens a session.
+pub(super) async fn connect(config: &Config) -> Result<Session, String> {
+    let (client, connection) = config
+        .connect(NoTls)
+        .await
+        .map_err(|error| describe(&error))?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a database session ended");
+        }
+    });
+    client
+        .batch_execute(SETTINGS)
+        .await
+        .map_err(|error| describe(&error))?;
+    Ok(Session::new(client))
+}
+
+/// An error of the driver with its cause, which its own text leaves out.
+pub(super) fn describe(error: &tokio_postgres::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}

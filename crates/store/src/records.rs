@@ -1,0 +1,423 @@
+//! What goes into a store and comes out of it, as plain data.
+
+use serde::{Deserialize, Serialize};
+use woodward_core::budget::Spend;
+use woodward_core::gate::Verdict;
+use woodward_core::landing::{Intent, IntentState};
+use woodward_core::lease::Resource;
+use woodward_core::queue::QueueEntry;
+use woodward_core::schedule::{Held, Limits};
+use woodward_core::state::Purpose;
+use woodward_core::{
+    Actor, AgentName, ClaimId, CommitId, Effect, Epoch, Event, EventId, EventSeq, GateName,
+    MessageId, Millis, Note, Policy, ProjectId, ProjectName, RunId, Task, TaskId, TaskName,
+    TaskSpec, Timestamp, Version, WorkerId,
+};
+
+/// The most tasks that one call creates.
+pub const CREATE_MAX: usize = 1_000;
+/// The longest message body.
+pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The most rows that one page of a listing holds.
+pub const PAGE_MAX: u32 = 1_000;
+
+/// A git repository known to Woodward.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Project {
+    /// Its identity.
+    pub id: ProjectId,
+    /// What people type.
+    pub name: ProjectName,
+    /// Where it is.
+    pub root: String,
+    /// Since when it is known.
+    pub created_at: Timestamp,
+}
+
+/// A task to be created.
+#[derive(Clone, Debug)]
+pub struct CreateTask {
+    /// Its id.
+    pub id: TaskId,
+    /// The id of the event that records it.
+    pub event: EventId,
+    /// Where it belongs.
+    pub project: ProjectId,
+    /// What people type.
+    pub name: TaskName,
+    /// What is asked for. What it comes after may be created in the same call.
+    pub spec: TaskSpec,
+    /// The prompt; without one the task is a draft.
+    pub prompt: Option<NewMessage>,
+    /// Creating with the same key again gives the same task.
+    pub idempotency_key: Option<String>,
+}
+
+/// Tasks to be created together, all or none.
+#[derive(Clone, Debug)]
+pub struct CreateTasks {
+    /// The tasks.
+    pub tasks: Vec<CreateTask>,
+    /// Who creates them.
+    pub actor: Actor,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A created task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// The task.
+    pub task: Task,
+    /// Whether an earlier call with the same key had made it.
+    pub existed: bool,
+}
+
+/// Which tasks to list. All conditions hold together.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    /// Only of this project.
+    pub project: Option<ProjectId>,
+    /// Only unfinished ones.
+    pub open_only: bool,
+    /// Only those held by this worker.
+    pub holder: Option<WorkerId>,
+    /// Only those with a greater id: the last one of the page before.
+    pub after: Option<TaskId>,
+    /// At most so many; capped at [`PAGE_MAX`].
+    pub limit: Option<u32>,
+}
+
+/// A wish to work.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// Names this wish, so that an answer that was lost can be asked for again.
+    pub claim: ClaimId,
+    /// Who wants to work.
+    pub worker: WorkerId,
+    /// On which project.
+    pub project: ProjectId,
+    /// On how many tasks at most.
+    pub wanted: u32,
+    /// How long the claims last without renewal.
+    pub lease: Millis,
+    /// The project's limits. With any limit set, claims of the project go one after the other, so
+    /// that two machines can't exceed it together.
+    pub limits: Limits,
+    /// The policy the claims are recorded under.
+    pub policy: Policy,
+}
+
+/// What was granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// The claimed tasks, with their new epochs.
+    pub tasks: Vec<Task>,
+    /// The limit that held work back, if one did.
+    pub held: Option<Held>,
+}
+
+/// The right under which a write is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskClaim {
+    /// The task.
+    pub task: TaskId,
+    /// The claim's epoch.
+    pub epoch: Epoch,
+}
+
+/// An event as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedEvent {
+    /// Its place in the log.
+    pub seq: EventSeq,
+    /// The project, where it has one.
+    pub project: Option<ProjectId>,
+    /// What it is.
+    pub entry: LogEntry,
+}
+
+/// What the log holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all entries are task events"
+)]
+pub enum LogEntry {
+    /// Something happened to a task.
+    Task {
+        /// The task.
+        task: TaskId,
+        /// The version it made.
+        version: Version,
+        /// What happened.
+        event: Event,
+    },
+    /// Old rows were moved or removed.
+    Retention(RetentionReport),
+}
+
+/// A page of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventPage {
+    /// The events, in order.
+    pub events: Vec<LoggedEvent>,
+    /// Where to go on reading. It is past every event of this page, and nothing before it will
+    /// appear later.
+    pub next: EventSeq,
+}
+
+/// An effect handed out to be performed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenEffect {
+    /// Its row.
+    pub id: i64,
+    /// Which handing-out this is; reporting back needs it.
+    pub attempt: u32,
+    /// What to do.
+    pub effect: Effect,
+}
+
+/// A lease to be acquired.
+#[derive(Clone, Debug)]
+pub struct LeaseRequest {
+    /// What.
+    pub resource: Resource,
+    /// For whom.
+    pub worker: WorkerId,
+    /// Names this wish.
+    pub claim: ClaimId,
+    /// How long it lasts without renewal.
+    pub length: Millis,
+}
+
+/// A lease that its holder wants to keep.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeaseRef {
+    /// What.
+    pub resource: Resource,
+    /// Under which epoch.
+    pub epoch: Epoch,
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Decided, not yet seen running.
+    Starting,
+    /// Its process was seen.
+    Running,
+    /// It is over.
+    Finished,
+}
+
+/// One execution of an agent on a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its identity.
+    pub id: RunId,
+    /// The task.
+    pub task: TaskId,
+    /// The claim it belongs to.
+    pub epoch: Epoch,
+    /// Where.
+    pub worker: WorkerId,
+    /// The agent.
+    pub agent: AgentName,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// How it stands.
+    pub state: RunState,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// The agent's own name for the conversation, to resume it.
+    pub session: Option<String>,
+    /// What it has used.
+    pub spend: Spend,
+    /// How it ended, in words.
+    pub note: Option<Note>,
+}
+
+/// What one gate said of one commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateResult {
+    /// The commit.
+    pub commit: CommitId,
+    /// The gate.
+    pub gate: GateName,
+    /// What it said.
+    pub verdict: Verdict,
+    /// The command that ran.
+    pub command: String,
+    /// Its exit code, if it ended by itself.
+    pub exit_code: Option<i32>,
+    /// How long it took.
+    pub duration: Millis,
+    /// When it ended.
+    pub at: Timestamp,
+}
+
+/// A message to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Its identity. Storing the same id twice stores it once.
+    pub id: MessageId,
+    /// Its text.
+    pub body: String,
+}
+
+/// How far a message has come. It only ever goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Delivery {
+    /// It is in the database.
+    Stored,
+    /// It was handed to the agent's program.
+    Injected,
+    /// The program proved that it took it.
+    Accepted,
+}
+
+impl Delivery {
+    /// The one word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Injected => "injected",
+            Self::Accepted => "accepted",
+        }
+    }
+}
+
+/// A durable message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its identity.
+    pub id: MessageId,
+    /// The task it belongs to.
+    pub task: TaskId,
+    /// Who wrote it.
+    pub actor: Actor,
+    /// Its text.
+    pub body: String,
+    /// How far it has come.
+    pub delivery: Delivery,
+    /// When it was stored.
+    pub created_at: Timestamp,
+}
+
+/// A place in the merge queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queued {
+    /// The entry.
+    pub entry: QueueEntry,
+    /// Why it is held back, if it is.
+    pub hold: Option<Note>,
+}
+
+/// A landing to be put on record before the branch moves.
+#[derive(Clone, Debug)]
+pub struct OpenIntent {
+    /// What shall happen.
+    pub intent: Intent,
+    /// Who moves the branch, and under which landing right.
+    pub worker: WorkerId,
+    /// For each member: the task as it was seen, and the id of the event that records the intent.
+    pub members: Vec<(Task, EventId)>,
+    /// When.
+    pub at: Timestamp,
+    /// The policy it is recorded under.
+    pub policy: Policy,
+}
+
+/// What became of a landing.
+#[derive(Clone, Debug)]
+pub struct CloseIntent {
+    /// The landing.
+    pub intent: woodward_core::IntentId,
+    /// Landed or void.
+    pub outcome: IntentState,
+    /// Who looked, and under which landing right.
+    pub worker: WorkerId,
+    /// The landing right's epoch.
+    pub epoch: Epoch,
+    /// When.
+    pub at: Timestamp,
+    /// The policy it is recorded under.
+    pub policy: Policy,
+}
+
+/// A landing on record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedIntent {
+    /// What was to happen.
+    pub intent: Intent,
+    /// What became of it.
+    pub state: IntentState,
+}
+
+/// A place that claims and executes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Its identity.
+    pub id: WorkerId,
+    /// The machine's name.
+    pub host: String,
+    /// The process that speaks for it now.
+    pub pid: u32,
+    /// The version of Woodward.
+    pub version: String,
+    /// When that process registered, by the database's clock.
+    pub started_at: Timestamp,
+    /// When it was last heard of, by the database's clock.
+    pub seen_at: Timestamp,
+}
+
+/// How long things are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Retention {
+    /// Finished tasks stay in the hot tables for so long, then move to the archive.
+    pub finished_tasks: Millis,
+    /// Performed effects are kept for so long.
+    pub performed_effects: Millis,
+    /// Events of archived tasks are kept for so long; events of others are never removed.
+    pub archived_events: Millis,
+    /// Agent and gate logs are kept for so long after their task finished. (The engine owns the
+    /// files; the policy is one.)
+    pub logs: Millis,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            finished_tasks: Millis::from_days(14),
+            performed_effects: Millis::from_days(14),
+            archived_events: Millis::from_days(400),
+            logs: Millis::from_days(90),
+        }
+    }
+}
+
+/// What a retention pass did. It is also written to the log: nothing is removed silently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetentionReport {
+    /// Finished tasks moved to the archive.
+    pub tasks_archived: u64,
+    /// Performed effects removed.
+    pub effects_removed: u64,
+    /// Events removed.
+    pub events_removed: u64,
+    /// The policy that asked for it.
+    pub policy: Retention,
+}
+
+impl RetentionReport {
+    /// Whether anything was moved or removed.
+    pub const fn is_empty(&self) -> bool {
+        self.tasks_archived == 0 && self.effects_removed == 0 && self.events_removed == 0
+    }
+}

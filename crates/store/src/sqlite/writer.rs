@@ -1,0 +1,203 @@
+//! The one thread that writes, and group commit.
+//!
+//! Everything that has arrived is run in one transaction and acknowledged by one commit to disk.
+//! Each operation keeps its own fate: if one of a group fails after it has written something, the
+//! group is rolled back and its operations are run one by one, each in a transaction of its own.
+//! A commit that could not be made durable stops the writer for good: what the disk then holds is
+//! unknown, and nothing may be acknowledged on top of it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, watch};
+
+use super::conn::{SqliteConn, classify};
+use super::jobs::{Job, job, stopped};
+use crate::conn::Op;
+use crate::error::{Result, StoreError};
+
+/// Writes that may wait at once; more wait with their callers.
+const QUEUE_MAX: usize = 1_024;
+/// The most operations of one commit.
+const GROUP_MAX: usize = 256;
+/// The longest wait for the others of a group that is known to come back together.
+const GATHER_MAX: Duration = Duration::from_micros(300);
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    jobs: mpsc::Sender<Box<dyn Job>>,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection, told: watch::Sender<u64>) -> Result<Self> {
+        let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+        let scribe = Scribe {
+            conn: SqliteConn(connection),
+            told,
+            stopped_by: None,
+            last_group: 1,
+        };
+        thread::Builder::new()
+            .name("woodward-write".into())
+            .spawn(move || scribe.work(queue))
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        Ok(Self { jobs })
+    }
+
+    pub(super) async fn perform<O: Op>(&self, op: O) -> Result<O::Out> {
+        let (job, answer) = job(op);
+        self.jobs.send(job).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+}
+
+struct Scribe {
+    conn: SqliteConn,
+    told: watch::Sender<u64>,
+    /// Why nothing may be written any more.
+    stopped_by: Option<String>,
+    /// How many came together last time: as many are likely to come together again.
+    last_group: usize,
+}
+
+type Group = Vec<Box<dyn Job>>;
+
+impl Scribe {
+    fn work(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
+        while let Some(first) = queue.blocking_recv() {
+            let group = self.gather(first, &mut queue);
+            self.last_group = group.len();
+            self.write(group);
+        }
+    }
+
+    /// Takes what has arrived. When many came together last time they were answered together and
+    /// will be back in a moment, so waiting for them that long saves a commit.
+    fn gather(&self, first: Box<dyn Job>, queue: &mut mpsc::Receiver<Box<dyn Job>>) -> Group {
+        let mut group = vec![first];
+        let started = Instant::now();
+        while group.len() < GROUP_MAX {
+            match queue.try_recv() {
+                Ok(job) => group.push(job),
+                Err(mpsc::error::TryRecvError::Disconnected) => break,
+                Err(mpsc::error::TryRecvError::Empty) => {
+                    if group.len() >= self.last_group || started.elapsed() >= GATHER_MAX {
+                        break;
+                    }
+                    thread::yield_now();
+                }
+            }
+        }
+        group
+    }
+
+    fn write(&mut self, mut group: Group) {
+        if let Some(reason) = &self.stopped_by {
+            let error = StoreError::Poisoned(reason.clone());
+            return refuse_all(group, &error);
+        }
+        let before = self.conn.0.total_changes();
+        if let Err(error) = self.begin() {
+            return refuse_all(group, &error);
+        }
+        if group.iter_mut().all(|job| self.run_cleanly(job.as_mut())) {
+            match self.commit() {
+                Ok(()) => {
+                    for job in group {
+                        job.answer();
+                    }
+                    self.tell_if_changed(before);
+                }
+                Err(error) => refuse_all(group, &error),
+            }
+        } else {
+            self.roll_back();
+            for job in group {
+                self.write_alone(job);
+            }
+        }
+    }
+
+    /// Runs a job; `false` if it failed after writing something, so that its writes must go.
+    fn run_cleanly(&mut self, job: &mut dyn Job) -> bool {
+        let before = self.conn.0.total_changes();
+        let succeeded = job.run(&mut self.conn);
+        let wrote = self.conn.0.total_changes() != before;
+        let rolled_back = self.conn.0.is_autocommit();
+        !rolled_back && (succeeded || !wrote)
+    }
+
+    fn write_alone(&mut self, mut job: Box<dyn Job>) {
+        let before = self.conn.0.total_changes();
+        if let Err(error) = self.begin() {
+            return job.refuse(error);
+        }
+        if !job.run(&mut self.conn) {
+            self.roll_back();
+            return job.answer();
+        }
+        match self.commit() {
+            Ok(()) => {
+                job.answer();
+                self.tell_if_changed(before);
+            }
+            Err(error) => job.refuse(error),
+        }
+    }
+
+    /// `IMMEDIATE`: a transaction that starts as a reader could be refused when it comes to write.
+    fn begin(&self) -> Result<()> {
+        self.conn
+            .0
+            .prepare_cached("BEGIN IMMEDIATE")
+            .and_then(|mut begin| begin.execute([]))
+            .map(drop)
+            .map_err(classify)
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let committed = self
+            .conn
+            .0
+            .prepare_cached("COMMIT")
+            .and_then(|mut commit| commit.execute([]))
+            .map(drop)
+            .map_err(classify);
+        if let Err(error) = &committed {
+            self.roll_back();
+            if let StoreError::Poisoned(reason) = error {
+                tracing::error!(reason, "a commit could not be made durable; writing stops");
+                self.stopped_by = Some(reason.clone());
+            }
+        }
+        committed
+    }
+
+    fn roll_back(&self) {
+        if !self.conn.0.is_autocommit()
+            && let Err(error) = self.conn.0.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(%error, "a rollback failed");
+        }
+    }
+
+    fn tell_if_changed(&self, before: u64) {
+        if self.conn.0.total_changes() != before {
+            self.told.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// One failure, answered to everyone it concerns.
+fn refuse_all(group: Group, error: &StoreError) {
+    let copy = || match error {
+        StoreError::DiskFull => StoreError::DiskFull,
+        StoreError::Poisoned(reason) => StoreError::Poisoned(reason.clone()),
+        StoreError::Unavailable(reason) => StoreError::Unavailable(reason.clone()),
+        other => StoreError::Database(other.to_string()),
+    };
+    for job in group {
+        job.refuse(copy());
+    }
+}

@@ -1,0 +1,526 @@
+//! What the engine sees of the database.
+//!
+//! Each method says what it promises; the conformance suite holds both databases to it. No method
+//! decides anything: decisions are `woodward_core`'s, made inside the transaction where they must be.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use woodward_core::landing::Intent;
+use woodward_core::lease::{Lease, Resource};
+use woodward_core::{
+    Actor, Effect, Event, EventSeq, IntentId, MessageId, Millis, Note, Policy, ProjectId, Task,
+    TaskId, TaskName, Timestamp, Transition, WorkerId,
+};
+
+use crate::conn::{Op, to_json};
+use crate::error::Result;
+use crate::ids::IdSource;
+use crate::ops::{
+    claim, create, effects, events, gates, landing, leases, messages, projects, retention, runs,
+    tasks, workers, write,
+};
+use crate::records::{
+    ClaimRequest, Claims, CloseIntent, CreateTasks, Created, Delivery, EventPage, GateResult,
+    LeaseRef, LeaseRequest, Message, NewMessage, OpenIntent, Project, Queued, RecordedIntent,
+    Retention, RetentionReport, Run, TakenEffect, TaskClaim, TaskFilter, Worker,
+};
+use crate::wake::Wakeups;
+
+/// Woodward's durable state.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Makes a project known. A name that is known already keeps its id and gets the new root.
+    async fn save_project(&self, project: Project) -> Result<Project>;
+
+    /// All projects, by name.
+    async fn load_projects(&self) -> Result<Vec<Project>>;
+
+    /// Creates tasks, all or none. A key given twice makes one task; a name is given to one open
+    /// task of a project; tasks that would wait for each other are refused with the cycle named.
+    async fn create_tasks(&self, tasks: CreateTasks) -> Result<Vec<Created>>;
+
+    /// A task by its id, archived or not.
+    async fn load_task(&self, task: TaskId) -> Result<Option<Task>>;
+
+    /// A task by its name: the open one, else the one that finished last.
+    async fn find_task(&self, project: ProjectId, name: TaskName) -> Result<Option<Task>>;
+
+    /// A page of tasks that are not archived, by id.
+    async fn load_tasks(&self, filter: TaskFilter) -> Result<Vec<Task>>;
+
+    /// The tasks that come after a task.
+    async fn load_dependents(&self, task: TaskId) -> Result<Vec<TaskId>>;
+
+    /// Claims the next tasks in line, within the project's limits. No task is ever claimed twice
+    /// under one epoch, and no limit is exceeded, however many workers claim at once.
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims>;
+
+    /// What a claim was granted, for a worker that died before it heard.
+    async fn recall_claim(&self, request: ClaimRequest) -> Result<Vec<Task>>;
+
+    /// Decides and writes one transition of a task as the caller knows it: compare-and-set, event,
+    /// effects, lease, queue entry, in one transaction. A stale claim changes nothing and says so; a
+    /// task that has changed since gives a conflict. The same event again is the same transition.
+    async fn commit(&self, before: &Task, event: &Event, policy: &Policy) -> Result<Transition>;
+
+    /// The same for whatever the task is at that moment, under lock.
+    async fn advance(&self, task: TaskId, event: Event, policy: Policy) -> Result<Transition>;
+
+    /// The log after a place. Reading on from `next` misses nothing and repeats nothing, also when
+    /// transactions commit out of order.
+    async fn events_after(&self, after: EventSeq, limit: u32) -> Result<EventPage>;
+
+    /// A task's whole log, each event with the policy it was decided under.
+    async fn load_history(&self, task: TaskId) -> Result<Vec<(Event, Policy)>>;
+
+    /// Hands out due effects for a worker; each comes again after `length` unless reported done.
+    /// Effects whose claim is no longer current are voided instead.
+    async fn take_effects(
+        &self,
+        worker: WorkerId,
+        limit: u32,
+        length: Millis,
+    ) -> Result<Vec<TakenEffect>>;
+
+    /// A handed-out effect was performed. A performer that was given up on is told so.
+    async fn finish_effect(&self, effect: &TakenEffect) -> Result<()>;
+
+    /// A handed-out effect could not be performed now; it comes again after a while.
+    async fn postpone_effect(&self, effect: &TakenEffect, after: Millis, error: Note)
+    -> Result<()>;
+
+    /// The effects of a task that are still due, oldest first.
+    async fn load_pending_effects(&self, task: TaskId) -> Result<Vec<Effect>>;
+
+    /// Acquires a resource that nobody holds, by the database's clock.
+    async fn acquire_lease(&self, request: LeaseRequest) -> Result<Lease>;
+
+    /// Acquires the first free one of several resources.
+    async fn acquire_any_lease(
+        &self,
+        resources: Vec<Resource>,
+        request: LeaseRequest,
+    ) -> Result<Lease>;
+
+    /// Renews exactly the named leases; answers those that are lost.
+    async fn renew_leases(
+        &self,
+        worker: WorkerId,
+        leases: Vec<LeaseRef>,
+        length: Millis,
+    ) -> Result<Vec<LeaseRef>>;
+
+    /// Lets go of a resource. (A task's lease goes with its transition.)
+    async fn release_lease(&self, worker: WorkerId, lease: LeaseRef) -> Result<()>;
+
+    /// Takes away what has run out for longer than `grace`; tasks go back to the queue.
+    async fn expire_leases(&self, grace: Millis, limit: u32, policy: Policy) -> Result<Vec<Lease>>;
+
+    /// What is held, by all or by one.
+    async fn load_leases(&self, holder: Option<WorkerId>) -> Result<Vec<Lease>>;
+
+    /// Records a run as it stands, on behalf of its claim.
+    async fn save_run(&self, run: Run) -> Result<()>;
+
+    /// A task's runs, oldest first.
+    async fn load_runs(&self, task: TaskId) -> Result<Vec<Run>>;
+
+    /// Records what gates said, on behalf of a claim.
+    async fn save_gate_results(&self, claim: TaskClaim, results: Vec<GateResult>) -> Result<()>;
+
+    /// What gates said of a task's commits.
+    async fn load_gate_results(&self, task: TaskId) -> Result<Vec<GateResult>>;
+
+    /// Stores a message for a task. The same id again changes nothing.
+    async fn post_message(
+        &self,
+        task: TaskId,
+        actor: Actor,
+        at: Timestamp,
+        message: NewMessage,
+    ) -> Result<()>;
+
+    /// Records how far a message has come, on behalf of a claim; it never goes back.
+    async fn record_delivery(
+        &self,
+        claim: TaskClaim,
+        message: MessageId,
+        delivery: Delivery,
+    ) -> Result<()>;
+
+    /// A task's messages, oldest first.
+    async fn load_messages(&self, task: TaskId) -> Result<Vec<Message>>;
+
+    /// The merge queue of a project, in order.
+    async fn load_queue(&self, project: ProjectId) -> Result<Vec<Queued>>;
+
+    /// Holds a queue entry back with a reason, or lets it go.
+    async fn hold_entry(&self, task: TaskId, reason: Option<Note>) -> Result<()>;
+
+    /// Puts a landing on record, under the landing right: before this, no branch moves. One
+    /// unfinished landing a branch.
+    async fn open_intent(&self, intent: OpenIntent) -> Result<()>;
+
+    /// Records what became of a landing, for all its members, under the landing right.
+    async fn close_intent(&self, close: CloseIntent) -> Result<()>;
+
+    /// The unfinished landings of a project: what recovery looks at first.
+    async fn load_pending_intents(&self, project: ProjectId) -> Result<Vec<Intent>>;
+
+    /// A landing on record.
+    async fn load_intent(&self, intent: IntentId) -> Result<Option<RecordedIntent>>;
+
+    /// A process starts to speak for a worker.
+    async fn register_worker(
+        &self,
+        worker: WorkerId,
+        host: String,
+        pid: u32,
+        version: String,
+    ) -> Result<Worker>;
+
+    /// A worker is still there.
+    async fn see_worker(&self, worker: WorkerId) -> Result<()>;
+
+    /// All workers, the one heard of last first.
+    async fn load_workers(&self) -> Result<Vec<Worker>>;
+
+    /// One bounded pass of moving finished rows out of the hot tables and removing what the policy
+    /// says is old. What it did is in the log.
+    async fn retain(&self, policy: Retention) -> Result<RetentionReport>;
+
+    /// Tells a reader when to look again.
+    fn wakeups(&self) -> Wakeups;
+}
+
+/// What a database must be able to do for the operations to run on it.
+pub(crate) trait Backend: Send + Sync + 'static {
+    /// Runs an operation in one transaction.
+    fn perform<O: Op>(&self, op: O) -> impl Future<Output = Result<O::Out>> + Send;
+
+    fn policies(&self) -> &PolicyBook;
+
+    fn wakeups(&self) -> Wakeups;
+}
+
+/// Which policies this process knows to be in the database, so that writing one is not part of
+/// every transition.
+#[derive(Debug, Default)]
+pub(crate) struct PolicyBook(Mutex<HashSet<String>>);
+
+impl PolicyBook {
+    /// Bounded: a process sees few policies, and forgetting one costs one statement.
+    const MAX: usize = 1_024;
+
+    fn digest(policy: &Policy) -> String {
+        write::digest(&to_json(policy))
+    }
+
+    fn is_new(&self, digest: &str) -> bool {
+        !self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(digest)
+    }
+
+    fn written(&self, digest: String) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= Self::MAX {
+            known.clear();
+        }
+        known.insert(digest);
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Store for B {
+    async fn save_project(&self, project: Project) -> Result<Project> {
+        self.perform(projects::SaveProject(project)).await
+    }
+
+    async fn load_projects(&self) -> Result<Vec<Project>> {
+        self.perform(projects::LoadProjects).await
+    }
+
+    async fn create_tasks(&self, tasks: CreateTasks) -> Result<Vec<Created>> {
+        let op = create::Create(tasks);
+        op.check()?;
+        self.perform(op).await
+    }
+
+    async fn load_task(&self, task: TaskId) -> Result<Option<Task>> {
+        self.perform(tasks::LoadTask(task)).await
+    }
+
+    async fn find_task(&self, project: ProjectId, name: TaskName) -> Result<Option<Task>> {
+        self.perform(tasks::FindTask { project, name }).await
+    }
+
+    async fn load_tasks(&self, filter: TaskFilter) -> Result<Vec<Task>> {
+        self.perform(tasks::LoadTasks(filter)).await
+    }
+
+    async fn load_dependents(&self, task: TaskId) -> Result<Vec<TaskId>> {
+        self.perform(tasks::LoadDependents(task)).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims> {
+        let digest = PolicyBook::digest(&request.policy);
+        let new_policy = self.policies().is_new(&digest);
+        let claims = self
+            .perform(claim::Claim {
+                request,
+                ids: IdSource,
+                new_policy,
+            })
+            .await?;
+        if new_policy && !claims.tasks.is_empty() {
+            self.policies().written(digest);
+        }
+        Ok(claims)
+    }
+
+    async fn recall_claim(&self, request: ClaimRequest) -> Result<Vec<Task>> {
+        self.perform(claim::RecallClaim(request)).await
+    }
+
+    async fn commit(&self, before: &Task, event: &Event, policy: &Policy) -> Result<Transition> {
+        let transition = write::decide(before, event, policy)?;
+        let fence = write::Fence::of(event, before);
+        let mut write = write::TaskWrite::new(before, event, policy, &transition, None);
+        let digest = write.event.policy.clone();
+        let new_policy = self.policies().is_new(&digest);
+        if new_policy {
+            write = write.with_policy(policy);
+        }
+        self.perform(write::Commit { write, fence }).await?;
+        if new_policy {
+            self.policies().written(digest);
+        }
+        Ok(transition)
+    }
+
+    async fn advance(&self, task: TaskId, event: Event, policy: Policy) -> Result<Transition> {
+        self.perform(write::Advance {
+            task,
+            event,
+            policy,
+        })
+        .await
+    }
+
+    async fn events_after(&self, after: EventSeq, limit: u32) -> Result<EventPage> {
+        self.perform(events::EventsAfter { after, limit }).await
+    }
+
+    async fn load_history(&self, task: TaskId) -> Result<Vec<(Event, Policy)>> {
+        self.perform(events::LoadHistory(task)).await
+    }
+
+    async fn take_effects(
+        &self,
+        worker: WorkerId,
+        limit: u32,
+        length: Millis,
+    ) -> Result<Vec<TakenEffect>> {
+        self.perform(effects::TakeEffects {
+            worker,
+            limit,
+            length,
+        })
+        .await
+    }
+
+    async fn finish_effect(&self, effect: &TakenEffect) -> Result<()> {
+        self.perform(effects::ReportEffect {
+            id: effect.id,
+            attempt: effect.attempt,
+            report: effects::Report::Done,
+        })
+        .await
+    }
+
+    async fn postpone_effect(
+        &self,
+        effect: &TakenEffect,
+        after: Millis,
+        error: Note,
+    ) -> Result<()> {
+        self.perform(effects::ReportEffect {
+            id: effect.id,
+            attempt: effect.attempt,
+            report: effects::Report::Later(after, error),
+        })
+        .await
+    }
+
+    async fn load_pending_effects(&self, task: TaskId) -> Result<Vec<Effect>> {
+        self.perform(effects::LoadPendingEffects(task)).await
+    }
+
+    async fn acquire_lease(&self, request: LeaseRequest) -> Result<Lease> {
+        let resources = vec![request.resource.clone()];
+        self.acquire_any_lease(resources, request).await
+    }
+
+    async fn acquire_any_lease(
+        &self,
+        resources: Vec<Resource>,
+        request: LeaseRequest,
+    ) -> Result<Lease> {
+        self.perform(leases::AcquireLease { resources, request })
+            .await
+    }
+
+    async fn renew_leases(
+        &self,
+        worker: WorkerId,
+        leases: Vec<LeaseRef>,
+        length: Millis,
+    ) -> Result<Vec<LeaseRef>> {
+        self.perform(leases::RenewLeases {
+            worker,
+            leases,
+            length,
+        })
+        .await
+    }
+
+    async fn release_lease(&self, worker: WorkerId, lease: LeaseRef) -> Result<()> {
+        self.perform(leases::ReleaseLease { worker, lease }).await
+    }
+
+    async fn expire_leases(&self, grace: Millis, limit: u32, policy: Policy) -> Result<Vec<Lease>> {
+        self.perform(leases::ExpireLeases {
+            grace,
+            limit,
+            policy,
+            ids: IdSource,
+        })
+        .await
+    }
+
+    async fn load_leases(&self, holder: Option<WorkerId>) -> Result<Vec<Lease>> {
+        self.perform(leases::LoadLeases(holder)).await
+    }
+
+    async fn save_run(&self, run: Run) -> Result<()> {
+        self.perform(runs::SaveRun(run)).await
+    }
+
+    async fn load_runs(&self, task: TaskId) -> Result<Vec<Run>> {
+        self.perform(runs::LoadRuns(task)).await
+    }
+
+    async fn save_gate_results(&self, claim: TaskClaim, results: Vec<GateResult>) -> Result<()> {
+        self.perform(gates::SaveGateResults { claim, results })
+            .await
+    }
+
+    async fn load_gate_results(&self, task: TaskId) -> Result<Vec<GateResult>> {
+        self.perform(gates::LoadGateResults(task)).await
+    }
+
+    async fn post_message(
+        &self,
+        task: TaskId,
+        actor: Actor,
+        at: Timestamp,
+        message: NewMessage,
+    ) -> Result<()> {
+        messages::check(&message)?;
+        self.perform(messages::PostMessage {
+            task,
+            actor,
+            at,
+            message,
+        })
+        .await
+    }
+
+    async fn record_delivery(
+        &self,
+        claim: TaskClaim,
+        message: MessageId,
+        delivery: Delivery,
+    ) -> Result<()> {
+        self.perform(messages::RecordDelivery {
+            claim,
+            message,
+            delivery,
+        })
+        .await
+    }
+
+    async fn load_messages(&self, task: TaskId) -> Result<Vec<Message>> {
+        self.perform(messages::LoadMessages(task)).await
+    }
+
+    async fn load_queue(&self, project: ProjectId) -> Result<Vec<Queued>> {
+        self.perform(landing::LoadQueue(project)).await
+    }
+
+    async fn hold_entry(&self, task: TaskId, reason: Option<Note>) -> Result<()> {
+        self.perform(landing::HoldEntry { task, reason }).await
+    }
+
+    async fn open_intent(&self, intent: OpenIntent) -> Result<()> {
+        self.perform(landing::RecordIntent(intent)).await
+    }
+
+    async fn close_intent(&self, close: CloseIntent) -> Result<()> {
+        self.perform(landing::FinishIntent {
+            close,
+            ids: IdSource,
+        })
+        .await
+    }
+
+    async fn load_pending_intents(&self, project: ProjectId) -> Result<Vec<Intent>> {
+        self.perform(landing::LoadPendingIntents(project)).await
+    }
+
+    async fn load_intent(&self, intent: IntentId) -> Result<Option<RecordedIntent>> {
+        self.perform(landing::LoadIntent(intent)).await
+    }
+
+    async fn register_worker(
+        &self,
+        worker: WorkerId,
+        host: String,
+        pid: u32,
+        version: String,
+    ) -> Result<Worker> {
+        self.perform(workers::RegisterWorker {
+            id: worker,
+            host,
+            pid,
+            version,
+        })
+        .await
+    }
+
+    async fn see_worker(&self, worker: WorkerId) -> Result<()> {
+        self.perform(workers::SeeWorker(worker)).await
+    }
+
+    async fn load_workers(&self) -> Result<Vec<Worker>> {
+        self.perform(workers::LoadWorkers).await
+    }
+
+    async fn retain(&self, policy: Retention) -> Result<RetentionReport> {
+        self.perform(retention::Retain {
+            policy,
+            ids: IdSource,
+        })
+        .await
+    }
+
+    fn wakeups(&self) -> Wakeups {
+        Backend::wakeups(self)
+    }
+}
