@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::TaskName;
 use crate::state::{Delay, Evidence, Failure, PauseReason, State};
-use crate::task::{Blocker, Task};
+use crate::task::{Blocker, Standing, Task};
 use crate::text::Note;
 use crate::time::{Millis, Timestamp};
 
@@ -126,9 +126,9 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
     let failed = view
         .blockers
         .iter()
-        .find_map(|(on, blocker)| match blocker {
-            Blocker::Failed(reason) => Some((on, reason)),
-            Blocker::Pending => None,
+        .find_map(|(on, blocker)| match &blocker.standing {
+            Standing::Failed(reason) => Some((on, reason)),
+            Standing::Pending => None,
         });
     if let Some((on, reason)) = failed {
         return (

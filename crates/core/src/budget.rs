@@ -27,6 +27,18 @@ impl Spend {
     };
 }
 
+impl Spend {
+    /// What `self` has more than `earlier`.
+    #[must_use]
+    pub const fn beyond(self, earlier: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(earlier.tokens),
+            micro_usd: self.micro_usd.saturating_sub(earlier.micro_usd),
+            price_known: self.price_known,
+        }
+    }
+}
+
 impl Default for Spend {
     fn default() -> Self {
         Self::NONE

@@ -6,6 +6,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -64,12 +65,14 @@ pub enum Action {
         /// What that run is for.
         purpose: Purpose,
     },
-    /// Start the agent.
+    /// Start the agent, with the messages that are unread.
     StartRun {
         /// The run.
         run: RunId,
         /// What it is for.
         purpose: Purpose,
+        /// The messages.
+        messages: Vec<MessageId>,
     },
     /// Hand a stored message to the running agent.
     DeliverMessage {
@@ -103,6 +106,8 @@ pub enum Action {
     TellDependents {
         /// What became of it.
         news: DependencyNews,
+        /// The version of the task that this is true of.
+        as_of: Version,
     },
 }
 

@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::{Limit, Spend};
+use crate::budget::{Budget, Limit, Spend};
 use crate::gate::GateReport;
-use crate::id::{CommitId, Epoch, EventId, IntentId, MessageId, RunId, TaskId, WorkerId};
+use crate::id::{CommitId, Epoch, EventId, IntentId, MessageId, RunId, TaskId, Version, WorkerId};
 use crate::name::GateName;
 use crate::state::Question;
 use crate::task::{NewTask, Worktree};
@@ -78,11 +78,15 @@ pub enum Fact {
         task: TaskId,
         /// Why not.
         reason: Note,
+        /// The version of that task that this is true of.
+        as_of: Version,
     },
     /// A task it comes after, thought lost, is being worked on again.
     DependencyReopened {
         /// That task.
         task: TaskId,
+        /// The version of that task that this is true of.
+        as_of: Version,
     },
     /// A worker took it.
     Claimed {
@@ -122,12 +126,17 @@ pub enum Fact {
         /// The question.
         question: MessageId,
     },
+    /// The agent has provably taken a message.
+    MessageAccepted {
+        /// The message.
+        message: MessageId,
+    },
     /// The agent used tokens or money.
     Spent {
         /// The run.
         run: RunId,
-        /// Since the last report.
-        spend: Spend,
+        /// All that the run has used so far.
+        total: Spend,
     },
     /// The agent's run is over.
     RunFinished {
@@ -135,8 +144,8 @@ pub enum Fact {
         run: RunId,
         /// How it ended.
         outcome: Outcome,
-        /// Used since the last report.
-        spend: Spend,
+        /// All that the run has used.
+        total: Spend,
     },
     /// All gates have looked at a commit.
     GatesFinished {
@@ -175,6 +184,8 @@ pub enum Fact {
     IntentRecorded {
         /// The record.
         intent: IntentId,
+        /// The approved commit that lands with it.
+        commit: CommitId,
         /// Where the branch shall move.
         result: CommitId,
     },
@@ -190,13 +201,29 @@ pub enum Fact {
     },
     /// The task's change does not fit the target branch.
     LandingConflicted {
+        /// The approved commit.
+        commit: CommitId,
         /// The conflicting paths.
         files: Vec<String>,
     },
     /// The merged tree failed these gates.
     LandingFailed {
+        /// The approved commit.
+        commit: CommitId,
         /// The gates.
         gates: Vec<GateName>,
+    },
+    /// The gates could not really be run on the merged tree.
+    LandingBroken {
+        /// The approved commit.
+        commit: CommitId,
+        /// What went wrong.
+        note: Note,
+    },
+    /// A person gave it another budget.
+    BudgetSet {
+        /// The new one.
+        budget: Budget,
     },
     /// A person stopped it for now.
     Paused {
@@ -289,6 +316,7 @@ words! {
     Self::Claimed { .. } => "claimed",
     Self::Prepared { .. } => "prepared",
     Self::PrepareFailed { .. } => "prepare_failed",
+    Self::MessageAccepted { .. } => "message_accepted",
     Self::AgentAsked { .. } => "agent_asked",
     Self::Answered { .. } => "answered",
     Self::QuestionWithdrawn { .. } => "question_withdrawn",
@@ -305,6 +333,8 @@ words! {
     Self::Landed { .. } => "landed",
     Self::LandingConflicted { .. } => "landing_conflicted",
     Self::LandingFailed { .. } => "landing_failed",
+    Self::LandingBroken { .. } => "landing_broken",
+    Self::BudgetSet { .. } => "budget_set",
     Self::Paused { .. } => "paused",
     Self::Resumed => "resumed",
     Self::Retried => "retried",
@@ -331,6 +361,7 @@ impl Fact {
             | Self::PrepareFailed { .. }
             | Self::AgentAsked { .. }
             | Self::QuestionWithdrawn { .. }
+            | Self::MessageAccepted { .. }
             | Self::Spent { .. }
             | Self::RunFinished { .. }
             | Self::GatesFinished { .. }
@@ -339,7 +370,8 @@ impl Fact {
             | Self::IntentVoided { .. }
             | Self::Landed { .. }
             | Self::LandingConflicted { .. }
-            | Self::LandingFailed { .. } => Right::Landing,
+            | Self::LandingFailed { .. }
+            | Self::LandingBroken { .. } => Right::Landing,
             _ => Right::Any,
         }
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::state::{Delay, Purpose, State, StateKind};
-use crate::task::{Blocker, Task};
+use crate::task::{Standing, Task};
 use crate::time::{Millis, Timestamp};
 
 /// What one step of priority is worth in waiting time.
@@ -216,7 +216,7 @@ fn blocked(task: &Task) -> WhyNot {
     let failed = task
         .blockers
         .iter()
-        .find(|(_, blocker)| matches!(blocker, Blocker::Failed(_)));
+        .find(|(_, blocker)| matches!(blocker.standing, Standing::Failed(_)));
     match failed {
         Some((on, _)) => WhyNot::DependencyFailed(*on),
         None => WhyNot::After(task.blockers.keys().copied().collect()),

@@ -119,11 +119,8 @@ pub enum Purpose {
         /// The failing gates.
         gates: Vec<GateName>,
     },
-    /// To do what a message of a person asks for.
-    FollowUp {
-        /// The message.
-        message: MessageId,
-    },
+    /// To do what the task's unread messages ask for.
+    FollowUp,
     /// To resolve a conflict met while landing.
     Conflict {
         /// The conflicting paths, bounded.

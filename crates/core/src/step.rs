@@ -84,6 +84,12 @@ pub enum Refusal {
     /// Its budget is still used up.
     #[error("its budget is still used up: {0}")]
     BudgetReached(Limit),
+    /// There is no room for more.
+    #[error("{0} messages wait for it already")]
+    TooManyMessages(usize),
+    /// A task can't take its own place.
+    #[error("a task can't take its own place")]
+    Itself,
     /// A task is created once.
     #[error("it exists already")]
     Exists,
@@ -154,15 +160,19 @@ pub fn replay<'a>(
 }
 
 fn require_right(task: &Task, event: &Event) -> Decided {
-    match (event.fact.right(), &event.actor) {
-        (Right::Any, _) | (Right::Landing, Actor::Lander { .. }) => Ok(()),
-        (Right::Claim, Actor::Claim { epoch, .. }) if *epoch != task.epoch => {
-            Err(Refusal::StaleClaim {
-                carried: *epoch,
-                current: task.epoch,
-            })
+    match (&event.actor, event.fact.right()) {
+        // Whatever a holder says, it says as the holder.
+        (Actor::Claim { epoch, .. }, _) if *epoch != task.epoch => Err(Refusal::StaleClaim {
+            carried: *epoch,
+            current: task.epoch,
+        }),
+        (Actor::Claim { worker, .. }, Right::Claim | Right::Any)
+            if Some(*worker) == task.holder =>
+        {
+            Ok(())
         }
-        (Right::Claim, Actor::Claim { worker, .. }) if Some(*worker) == task.holder => Ok(()),
+        (Actor::Lander { .. }, Right::Landing | Right::Any)
+        | (Actor::Person(_) | Actor::Woodward, Right::Any) => Ok(()),
         _ => Err(Refusal::NoRight),
     }
 }
@@ -173,10 +183,15 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
 
         Fact::PromptGiven { message } => waiting::prompt_given(change, *message),
         Fact::DependencyLanded { task } => waiting::dependency_landed(change, *task),
-        Fact::DependencyFailed { task, reason } => {
-            waiting::dependency_failed(change, *task, reason)
+        Fact::DependencyFailed {
+            task,
+            reason,
+            as_of,
+        } => waiting::dependency_failed(change, *task, reason, *as_of),
+        Fact::DependencyReopened { task, as_of } => {
+            waiting::dependency_reopened(change, *task, *as_of)
         }
-        Fact::DependencyReopened { task } => waiting::dependency_reopened(change, *task),
+        Fact::MessageAccepted { message } => waiting::message_accepted(change, *message),
 
         Fact::Claimed { worker, run } => hands::claimed(change, *worker, *run),
         Fact::Prepared { worktree } => hands::prepared(change, worktree),
@@ -186,12 +201,12 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::AgentAsked { run, question } => hands::agent_asked(change, *run, question),
         Fact::Answered { question, message } => hands::answered(change, *question, *message),
         Fact::QuestionWithdrawn { question } => hands::question_withdrawn(change, *question),
-        Fact::Spent { run, spend } => hands::spent(change, *run, *spend, policy),
+        Fact::Spent { run, total } => hands::spent(change, *run, *total, policy),
         Fact::RunFinished {
             run,
             outcome,
-            spend,
-        } => hands::run_finished(change, *run, outcome, *spend, policy, event.roll),
+            total,
+        } => hands::run_finished(change, *run, outcome, *total, policy, event.roll),
         Fact::GatesFinished {
             commit,
             reports,
@@ -204,17 +219,23 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::LeaseExpired { epoch } => hands::lease_expired(change, *epoch, policy),
 
         Fact::HeadMoved { commit } => landing::head_moved(change, commit),
-        Fact::IntentRecorded { intent, result } => {
-            landing::intent_recorded(change, *intent, result)
-        }
+        Fact::IntentRecorded {
+            intent,
+            commit,
+            result,
+        } => landing::intent_recorded(change, *intent, commit, result),
         Fact::IntentVoided { intent } => landing::intent_voided(change, *intent),
         Fact::Landed { intent } => landing::landed(change, *intent),
-        Fact::LandingConflicted { files } => landing::conflicted(change, files, policy),
-        Fact::LandingFailed { gates } => landing::failed(change, gates, policy),
+        Fact::LandingConflicted { commit, files } => {
+            landing::conflicted(change, commit, files, policy)
+        }
+        Fact::LandingFailed { commit, gates } => landing::failed(change, commit, gates, policy),
+        Fact::LandingBroken { commit, note } => landing::broken(change, commit, note, policy),
 
         Fact::Approved { commit } => person::approved(change, commit, &event.actor),
         Fact::ChangesRequested { message } => person::changes_requested(change, *message),
         Fact::Paused { reason } => person::paused(change, reason),
+        Fact::BudgetSet { budget } => person::budget_set(change, *budget),
         Fact::Resumed => person::resumed(change, policy),
         Fact::Retried => person::retried(change),
         Fact::Cancelled { reason } => person::cancelled(change, reason),

@@ -4,6 +4,7 @@
 //! prompts are messages.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -11,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, Spend};
 use crate::fix::FixTally;
-use crate::id::{CommitId, Epoch, ProjectId, TaskId, Version, WorkerId};
+use crate::id::{CommitId, Epoch, MessageId, ProjectId, TaskId, Version, WorkerId};
 use crate::name::{AgentName, TaskName};
 use crate::policy::ReviewRule;
 use crate::state::State;
 use crate::text::Note;
 use crate::time::Timestamp;
 
-/// What a person asked for. It does not change once the task exists.
+/// What a person asked for. Only the budget can be changed once the task exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskSpec {
@@ -68,12 +69,36 @@ pub struct NewTask {
 
 /// What keeps a task that comes after another from starting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocker {
+    /// What is known of the other.
+    pub standing: Standing,
+    /// The version of the other that this is known from. News may overtake each other; only newer
+    /// ones count.
+    pub as_of: Version,
+}
+
+/// How a task that others come after stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Blocker {
-    /// The other is under way.
+pub enum Standing {
+    /// It is under way.
     Pending,
-    /// The other will not land as things are.
+    /// It will not land as things are.
     Failed(Note),
+}
+
+impl Task {
+    /// What this task means for those that come after it; `None` once it has landed.
+    pub fn standing(&self) -> Option<Standing> {
+        let failed = |why: String| Some(Standing::Failed(Note::from(why)));
+        match &self.state {
+            State::Landed { .. } => None,
+            State::Failed { failure } => failed(format!("failed: {failure}")),
+            State::Cancelled { reason } => failed(format!("cancelled: {reason}")),
+            State::Superseded { by } => failed(format!("superseded by task {by}")),
+            _ => Some(Standing::Pending),
+        }
+    }
 }
 
 /// A task's working directory.
@@ -103,8 +128,10 @@ pub struct Tally {
     pub rate_limits: u32,
     /// Fix cycles.
     pub fixes: FixTally,
-    /// Tokens and money.
+    /// Tokens and money, of all runs.
     pub spent: Spend,
+    /// What of it is the current run's, so that a report repeated after a restart counts once.
+    pub spent_by_run: Spend,
 }
 
 /// One unit of work.
@@ -132,6 +159,8 @@ pub struct Task {
     pub since: Timestamp,
     /// Whether it has a prompt.
     pub prompted: bool,
+    /// Messages that no agent has provably taken yet, oldest first.
+    pub unread: Vec<MessageId>,
     /// What it waits for.
     pub blockers: BTreeMap<TaskId, Blocker>,
     /// Its working directory, once it has one.

@@ -5,38 +5,25 @@
 
 use alloc::vec::Vec;
 
-use super::Transition;
-use crate::budget::{Budget, Limit};
+use super::{Refusal, Transition};
+use crate::budget::{Budget, Limit, Spend};
 use crate::effect::{Action, DependencyNews, Effect, EffectKey};
 use crate::event::Event;
-use crate::id::{Version, WorkerId};
+use crate::id::{MessageId, Version, WorkerId};
 use crate::policy::Policy;
 use crate::state::{Delay, Failure, Purpose, State};
-use crate::task::{NewTask, Tally, Task};
+use crate::task::{NewTask, Standing, Tally, Task};
 use crate::text::Note;
 use crate::time::{Roll, Timestamp};
+
+/// The most messages that wait for a task.
+const UNREAD_MAX: usize = 100;
 
 pub(super) struct Change<'a> {
     before: &'a Task,
     pub(super) task: Task,
     pub(super) at: Timestamp,
     asked: Vec<(Option<WorkerId>, Action)>,
-}
-
-/// How others see a task's chances.
-#[derive(PartialEq, Eq)]
-enum Prospect {
-    Open,
-    Landed,
-    Lost,
-}
-
-fn prospect(state: &State) -> Prospect {
-    match state {
-        State::Landed { .. } => Prospect::Landed,
-        State::Failed { .. } | State::Cancelled { .. } | State::Superseded { .. } => Prospect::Lost,
-        _ => Prospect::Open,
-    }
 }
 
 impl<'a> Change<'a> {
@@ -61,6 +48,11 @@ impl<'a> Change<'a> {
     /// Asks the holder of the claim to do something.
     pub(super) fn ask(&mut self, action: Action) {
         self.asked.push((self.task.holder, action));
+    }
+
+    /// Asks a machine to do something, whoever holds the claim.
+    pub(super) fn ask_machine(&mut self, worker: WorkerId, action: Action) {
+        self.asked.push((Some(worker), action));
     }
 
     /// The holder lets go of its own accord: its epoch stays the last one.
@@ -128,6 +120,26 @@ impl<'a> Change<'a> {
         }
     }
 
+    /// Keeps a message until an agent has provably taken it.
+    pub(super) fn keep_message(&mut self, message: MessageId) -> Result<(), Refusal> {
+        let unread = &mut self.task.unread;
+        if unread.len() >= UNREAD_MAX {
+            return Err(Refusal::TooManyMessages(unread.len()));
+        }
+        if !unread.contains(&message) {
+            unread.push(message);
+        }
+        Ok(())
+    }
+
+    /// Counts what the current run has used, given all that it has used so far.
+    pub(super) fn count_spend(&mut self, total: Spend) {
+        let tally = &mut self.task.tally;
+        let more = total.beyond(tally.spent_by_run);
+        tally.spent = tally.spent + more;
+        tally.spent_by_run = tally.spent_by_run + more;
+    }
+
     /// A person starts it afresh: counts of failures are forgiven, money is not.
     pub(super) fn forgive(&mut self) {
         self.task.tally = Tally {
@@ -176,26 +188,23 @@ impl<'a> Change<'a> {
         if self.task.state.kind().is_finished()
             && let Some(worktree) = self.task.worktree.take()
         {
-            self.asked
-                .push((Some(worktree.worker), Action::RemoveWorktree { worktree }));
+            self.ask_machine(worktree.worker, Action::RemoveWorktree { worktree });
         }
     }
 
     fn tell_dependents(&mut self) {
-        let (was, is) = (prospect(&self.before.state), prospect(&self.task.state));
-        let reason = || match &self.task.state {
-            State::Failed { failure } => Note::from(alloc::format!("failed: {failure}")),
-            State::Cancelled { reason } => Note::from(alloc::format!("cancelled: {reason}")),
-            State::Superseded { by } => Note::from(alloc::format!("superseded by task {by}")),
-            other => Note::from(other.kind().as_str()),
+        let is = self.task.standing();
+        if self.before.standing() == is {
+            return;
+        }
+        let news = match is {
+            None => DependencyNews::Landed,
+            Some(Standing::Failed(reason)) => DependencyNews::Failed(reason),
+            Some(Standing::Pending) => DependencyNews::Reopened,
         };
-        let news = match (was, is) {
-            (was, is) if was == is => return,
-            (_, Prospect::Landed) => DependencyNews::Landed,
-            (_, Prospect::Lost) => DependencyNews::Failed(reason()),
-            (_, Prospect::Open) => DependencyNews::Reopened,
-        };
-        self.asked.push((None, Action::TellDependents { news }));
+        let as_of = self.before.version.next();
+        self.asked
+            .push((None, Action::TellDependents { news, as_of }));
     }
 }
 
@@ -223,6 +232,7 @@ pub fn create(new: &NewTask, event: &Event) -> Transition {
             state,
             since: event.at,
             prompted: new.prompted,
+            unread: Vec::new(),
             blockers: new.blockers.clone(),
             worktree: None,
             head: None,

@@ -2,7 +2,7 @@
 
 use super::change::Change;
 use super::{Decided, Refusal, What};
-use crate::budget::Spend;
+use crate::budget::{Limit, Spend};
 use crate::effect::Action;
 use crate::event::{Fault, Outcome};
 use crate::fix;
@@ -47,11 +47,17 @@ pub(super) fn prepared(change: &mut Change<'_>, worktree: &Worktree) -> Decided 
     let State::Preparing { run, purpose } = change.state() else {
         return Err(Refusal::WrongState);
     };
-    change.task.worktree = Some(worktree.clone());
-    if let Purpose::Verify { commit } = purpose {
-        verify(change, commit.clone());
-    } else {
-        start(change, *run, purpose.clone());
+    if let Some(old) = change.task.worktree.replace(worktree.clone())
+        && old != *worktree
+    {
+        change.ask_machine(old.worker, Action::RemoveWorktree { worktree: old });
+    }
+    match purpose {
+        Purpose::Verify { commit } if change.task.unread.is_empty() => {
+            verify(change, commit.clone());
+        }
+        Purpose::Verify { .. } => start(change, *run, Purpose::FollowUp),
+        _ => start(change, *run, purpose.clone()),
     }
     Ok(())
 }
@@ -61,7 +67,23 @@ fn start(change: &mut Change<'_>, run: RunId, purpose: Purpose) {
         run,
         purpose: purpose.clone(),
     });
-    change.ask(Action::StartRun { run, purpose });
+    change.task.tally.spent_by_run = Spend::NONE;
+    let messages = change.task.unread.clone();
+    change.ask(Action::StartRun {
+        run,
+        purpose,
+        messages,
+    });
+}
+
+/// A run ended with a result; what no agent has read yet comes before the gates.
+fn verify_unless_unread(change: &mut Change<'_>, commit: CommitId) {
+    if change.task.unread.is_empty() {
+        verify(change, commit);
+    } else {
+        change.release();
+        change.queue(Purpose::FollowUp);
+    }
 }
 
 fn verify(change: &mut Change<'_>, commit: CommitId) {
@@ -122,7 +144,7 @@ pub(super) fn answered(
 ) -> Decided {
     let run = back_to_work(change, question)?;
     change.ask(Action::DeliverMessage { run, message });
-    Ok(())
+    change.keep_message(message)
 }
 
 pub(super) fn question_withdrawn(change: &mut Change<'_>, question: MessageId) -> Decided {
@@ -156,33 +178,37 @@ fn require_run(current: RunId, named: RunId) -> Decided {
     }
 }
 
-pub(super) fn spent(change: &mut Change<'_>, run: RunId, spend: Spend, policy: &Policy) -> Decided {
+pub(super) fn spent(change: &mut Change<'_>, run: RunId, total: Spend, policy: &Policy) -> Decided {
     let (State::Working { run: current, .. } | State::Waiting { run: current, .. }) =
         change.state()
     else {
         return Err(Refusal::WrongState);
     };
     require_run(*current, run)?;
-    change.task.tally.spent = change.task.tally.spent + spend;
+    change.count_spend(total);
     if let Some(limit) = change.budget_reached(policy) {
-        let back = ResumePoint::Queue {
-            purpose: Purpose::Continue,
-            run_at: change.at,
-        };
         change.revoke();
-        change.go(State::Paused {
-            reason: PauseReason::Budget(limit),
-            back,
-        });
+        pause_for_budget(change, limit);
     }
     Ok(())
+}
+
+fn pause_for_budget(change: &mut Change<'_>, limit: Limit) {
+    let back = ResumePoint::Queue {
+        purpose: interrupted(change.state()).unwrap_or(Purpose::Continue),
+        run_at: change.at,
+    };
+    change.go(State::Paused {
+        reason: PauseReason::Budget(limit),
+        back,
+    });
 }
 
 pub(super) fn run_finished(
     change: &mut Change<'_>,
     run: RunId,
     outcome: &Outcome,
-    spend: Spend,
+    total: Spend,
     policy: &Policy,
     roll: Roll,
 ) -> Decided {
@@ -199,16 +225,16 @@ pub(super) fn run_finished(
         return Err(Refusal::WrongState);
     };
     require_run(*current, run)?;
-    change.task.tally.spent = change.task.tally.spent + spend;
+    change.count_spend(total);
     match outcome {
         Outcome::Done { commit } => {
             change.task.head = Some(commit.clone());
             change.task.tally.failures = 0;
-            verify(change, commit.clone());
+            verify_unless_unread(change, commit.clone());
         }
         // An answer in words only: the earlier result stands and is looked at again.
         Outcome::Empty => match change.task.head.clone() {
-            Some(head) => verify(change, head),
+            Some(head) => verify_unless_unread(change, head),
             None => {
                 change.release();
                 change.fail(Failure::Empty);
@@ -238,14 +264,7 @@ pub(super) fn run_finished(
         }
         Outcome::OverBudget { limit } => {
             change.release();
-            let back = ResumePoint::Queue {
-                purpose: Purpose::Continue,
-                run_at: change.at,
-            };
-            change.go(State::Paused {
-                reason: PauseReason::Budget(*limit),
-                back,
-            });
+            pause_for_budget(change, *limit);
         }
         Outcome::NeedsPerson { note } => {
             change.release();
@@ -270,7 +289,14 @@ pub(super) fn gates_finished(
     if current != commit {
         return Err(Refusal::Outdated(What::Commit));
     }
-    match overall(reports) {
+    let verdict = overall(reports);
+    if !change.task.unread.is_empty() && !matches!(verdict, Overall::Fail(_)) {
+        // Somebody wants something else by now; the verdict would be on a result of yesterday.
+        change.release();
+        change.queue(Purpose::FollowUp);
+        return Ok(());
+    }
+    match verdict {
         Overall::Pass => {
             change.task.tally.failures = 0;
             change.release();

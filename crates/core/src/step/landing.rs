@@ -9,7 +9,8 @@ use crate::fix;
 use crate::id::{CommitId, IntentId};
 use crate::name::GateName;
 use crate::policy::Policy;
-use crate::state::{Failure, LandingIntent, Purpose, State};
+use crate::state::{Approval, Failure, LandingIntent, Purpose, State};
+use crate::text::Note;
 
 /// The most conflicting paths that are remembered with a task.
 const FILES_MAX: usize = 50;
@@ -36,15 +37,10 @@ pub(super) fn head_moved(change: &mut Change<'_>, commit: &CommitId) -> Decided 
 pub(super) fn intent_recorded(
     change: &mut Change<'_>,
     intent: IntentId,
+    commit: &CommitId,
     result: &CommitId,
 ) -> Decided {
-    let State::Landing {
-        approval,
-        intent: None,
-    } = change.state()
-    else {
-        return Err(Refusal::WrongState);
-    };
+    let approval = require_no_intent(change, commit)?;
     change.go(State::Landing {
         approval: approval.clone(),
         intent: Some(LandingIntent {
@@ -86,16 +82,25 @@ pub(super) fn landed(change: &mut Change<'_>, intent: IntentId) -> Decided {
     Ok(())
 }
 
-fn require_no_intent(change: &Change<'_>) -> Decided {
+/// The approval of `commit`, if nothing is under way for it and nothing newer was approved.
+fn require_no_intent<'a>(change: &Change<'a>, commit: &CommitId) -> Result<&'a Approval, Refusal> {
     match change.state() {
-        State::Landing { intent: None, .. } => Ok(()),
-        State::Landing { .. } => Err(Refusal::LandingUnderWay),
+        State::Landing {
+            intent: Some(_), ..
+        } => Err(Refusal::LandingUnderWay),
+        State::Landing { approval, .. } if approval.commit == *commit => Ok(approval),
+        State::Landing { .. } => Err(Refusal::Outdated(What::Commit)),
         _ => Err(Refusal::WrongState),
     }
 }
 
-pub(super) fn conflicted(change: &mut Change<'_>, files: &[String], policy: &Policy) -> Decided {
-    require_no_intent(change)?;
+pub(super) fn conflicted(
+    change: &mut Change<'_>,
+    commit: &CommitId,
+    files: &[String],
+    policy: &Policy,
+) -> Decided {
+    require_no_intent(change, commit)?;
     change.task.tally.conflicts += 1;
     let conflicts = change.task.tally.conflicts;
     if conflicts > policy.conflicts_max {
@@ -108,8 +113,28 @@ pub(super) fn conflicted(change: &mut Change<'_>, files: &[String], policy: &Pol
     Ok(())
 }
 
-pub(super) fn failed(change: &mut Change<'_>, gates: &[GateName], policy: &Policy) -> Decided {
-    require_no_intent(change)?;
+/// Not the task's fault: it stays in the queue, a bounded number of times.
+pub(super) fn broken(
+    change: &mut Change<'_>,
+    commit: &CommitId,
+    note: &Note,
+    policy: &Policy,
+) -> Decided {
+    require_no_intent(change, commit)?;
+    change.task.tally.failures += 1;
+    if change.task.tally.failures >= policy.attempts_max {
+        change.fail(Failure::GateBroken { note: note.clone() });
+    }
+    Ok(())
+}
+
+pub(super) fn failed(
+    change: &mut Change<'_>,
+    commit: &CommitId,
+    gates: &[GateName],
+    policy: &Policy,
+) -> Decided {
+    require_no_intent(change, commit)?;
     match fix::decide(&change.task.tally.fixes, policy.fix, gates) {
         fix::Decision::Fix(tally) => {
             change.task.tally.fixes = tally;

@@ -5,6 +5,7 @@ use alloc::string::String;
 use super::change::Change;
 use super::hands::interrupted;
 use super::{Decided, Refusal, What};
+use crate::budget::Budget;
 use crate::event::Actor;
 use crate::id::{CommitId, MessageId, TaskId};
 use crate::policy::Policy;
@@ -40,8 +41,8 @@ pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor
 pub(super) fn changes_requested(change: &mut Change<'_>, message: MessageId) -> Decided {
     match change.state() {
         State::Review { .. } | State::Landing { intent: None, .. } => {
-            change.queue(Purpose::FollowUp { message });
-            Ok(())
+            change.queue(Purpose::FollowUp);
+            change.keep_message(message)
         }
         State::Landing { .. } => Err(Refusal::LandingUnderWay),
         _ => Err(Refusal::WrongState),
@@ -83,10 +84,23 @@ pub(super) fn resumed(change: &mut Change<'_>, policy: &Policy) -> Decided {
     let State::Paused { back, .. } = change.state() else {
         return Err(Refusal::WrongState);
     };
-    if let Some(limit) = change.budget_reached(policy) {
+    // Said while it was paused and read by nobody: that comes first.
+    let back = if change.task.unread.is_empty() {
+        back.clone()
+    } else {
+        ResumePoint::Queue {
+            purpose: match back {
+                ResumePoint::Queue { purpose, .. } if runs_an_agent(purpose) => purpose.clone(),
+                _ => Purpose::FollowUp,
+            },
+            run_at: change.at,
+        }
+    };
+    let costs = matches!(&back, ResumePoint::Queue { purpose, .. } if runs_an_agent(purpose));
+    if costs && let Some(limit) = change.budget_reached(policy) {
         return Err(Refusal::BudgetReached(limit));
     }
-    change.go(match back.clone() {
+    change.go(match back {
         ResumePoint::Queue { purpose, run_at } => State::Queued {
             purpose,
             run_at,
@@ -98,6 +112,18 @@ pub(super) fn resumed(change: &mut Change<'_>, policy: &Policy) -> Decided {
             intent: None,
         },
     });
+    Ok(())
+}
+
+const fn runs_an_agent(purpose: &Purpose) -> bool {
+    !matches!(purpose, Purpose::Verify { .. })
+}
+
+pub(super) fn budget_set(change: &mut Change<'_>, budget: Budget) -> Decided {
+    if change.state().kind().is_finished() {
+        return Err(Refusal::WrongState);
+    }
+    change.task.spec.budget = Some(budget);
     Ok(())
 }
 
@@ -131,6 +157,9 @@ pub(super) fn cancelled(change: &mut Change<'_>, reason: &Note) -> Decided {
 }
 
 pub(super) fn superseded(change: &mut Change<'_>, by: TaskId) -> Decided {
+    if by == change.task.id {
+        return Err(Refusal::Itself);
+    }
     give_up(change, State::Superseded { by })
 }
 

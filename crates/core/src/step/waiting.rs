@@ -1,33 +1,50 @@
-//! Facts that reach a task wherever it is: prompts and news of the tasks it comes after.
+//! Facts that reach a task wherever it is: messages and news of the tasks it comes after.
 
 use super::change::Change;
 use super::{Decided, Refusal};
 use crate::effect::Action;
-use crate::id::{MessageId, TaskId};
-use crate::state::{Purpose, State};
-use crate::task::Blocker;
+use crate::id::{MessageId, TaskId, Version};
+use crate::state::{Purpose, State, StateKind};
+use crate::task::{Blocker, Standing};
 use crate::text::Note;
 
 pub(super) fn prompt_given(change: &mut Change<'_>, message: MessageId) -> Decided {
     match change.state() {
+        // A draft's first message is its prompt; every first run reads that.
         State::Draft => {
             change.task.prompted = true;
             change.queue(Purpose::First);
+            return Ok(());
         }
-        // The text is stored; whichever run comes next reads it.
-        State::Queued { .. } | State::Preparing { .. } | State::Paused { .. } => {
-            change.task.prompted = true;
-        }
+        // Whichever run is next takes it along; where none would be, there will be one.
+        State::Queued { .. }
+        | State::Preparing { .. }
+        | State::Verifying { .. }
+        | State::Paused { .. } => {}
         State::Working { run, .. } => change.ask(Action::DeliverMessage { run: *run, message }),
-        State::Review { .. } => change.queue(Purpose::FollowUp { message }),
+        State::Review { .. } | State::Landing { intent: None, .. } => {
+            change.queue(Purpose::FollowUp);
+        }
         State::Failed { .. } => {
             change.forgive();
             change.task.prompted = true;
-            change.queue(Purpose::FollowUp { message });
+            change.queue(Purpose::FollowUp);
         }
+        State::Landing { .. } => return Err(Refusal::LandingUnderWay),
         _ => return Err(Refusal::WrongState),
     }
-    Ok(())
+    change.keep_message(message)
+}
+
+pub(super) fn message_accepted(change: &mut Change<'_>, message: MessageId) -> Decided {
+    let unread = &mut change.task.unread;
+    match unread.iter().position(|waiting| *waiting == message) {
+        Some(place) => {
+            unread.remove(place);
+            Ok(())
+        }
+        None => Err(Refusal::AlreadyApplied),
+    }
 }
 
 pub(super) fn dependency_landed(change: &mut Change<'_>, on: TaskId) -> Decided {
@@ -37,18 +54,34 @@ pub(super) fn dependency_landed(change: &mut Change<'_>, on: TaskId) -> Decided 
     }
 }
 
-pub(super) fn dependency_failed(change: &mut Change<'_>, on: TaskId, reason: &Note) -> Decided {
-    set_blocker(change, on, Blocker::Failed(reason.clone()))
+pub(super) fn dependency_failed(
+    change: &mut Change<'_>,
+    on: TaskId,
+    reason: &Note,
+    as_of: Version,
+) -> Decided {
+    set_standing(change, on, Standing::Failed(reason.clone()), as_of)
 }
 
-pub(super) fn dependency_reopened(change: &mut Change<'_>, on: TaskId) -> Decided {
-    set_blocker(change, on, Blocker::Pending)
+pub(super) fn dependency_reopened(change: &mut Change<'_>, on: TaskId, as_of: Version) -> Decided {
+    set_standing(change, on, Standing::Pending, as_of)
 }
 
-fn set_blocker(change: &mut Change<'_>, on: TaskId, blocker: Blocker) -> Decided {
+fn set_standing(
+    change: &mut Change<'_>,
+    on: TaskId,
+    standing: Standing,
+    as_of: Version,
+) -> Decided {
+    if matches!(
+        change.state().kind(),
+        StateKind::Landed | StateKind::Superseded
+    ) {
+        return Err(Refusal::WrongState);
+    }
     match change.task.blockers.get_mut(&on) {
-        Some(current) if *current != blocker => {
-            *current = blocker;
+        Some(blocker) if blocker.as_of < as_of => {
+            *blocker = Blocker { standing, as_of };
             Ok(())
         }
         _ => Err(Refusal::AlreadyApplied),
