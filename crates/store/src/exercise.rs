@@ -10,6 +10,7 @@ mod events;
 mod fences;
 mod landing;
 mod leases;
+mod population;
 mod records;
 mod retention;
 mod tasks;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use crate::store::Store;
 
+pub use population::populate;
 pub use world::{World, holder, prepared};
 
 /// A case under way.

@@ -22,21 +22,21 @@ pub fn fresh_uuid() -> Uuid {
 
 /// Where a claim takes the ids and the die of its events from.
 #[derive(Clone, Debug)]
-pub struct IdSource;
+pub(crate) struct IdSource;
 
 impl IdSource {
     /// The id of a new run.
-    pub fn run(&self) -> RunId {
+    pub(crate) fn run(&self) -> RunId {
         RunId::new(fresh_uuid())
     }
 
     /// The id of a new event.
-    pub fn event(&self) -> EventId {
+    pub(crate) fn event(&self) -> EventId {
         EventId::new(fresh_uuid())
     }
 
     /// A die.
-    pub fn roll(&self) -> Roll {
+    pub(crate) fn roll(&self) -> Roll {
         let bytes = fresh_uuid().into_bytes();
         Roll(u32::from_be_bytes([
             bytes[12], bytes[13], bytes[14], bytes[15],

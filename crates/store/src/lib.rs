@@ -28,7 +28,8 @@ mod store;
 mod wake;
 
 pub use error::{Result, StoreError};
-pub use ids::{IdSource, fresh_uuid};
+pub use ids::fresh_uuid;
+pub use migrate::SCHEMA_VERSION;
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use records::*;
 pub use sqlite::{SqliteOptions, SqliteStore};

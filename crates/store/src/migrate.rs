@@ -32,6 +32,9 @@ pub(crate) const POSTGRES: &[Migration] = migrations! { "postgres":
     2 "0002_archive",
 };
 
+/// The schema that this binary writes.
+pub const SCHEMA_VERSION: i64 = SQLITE[SQLITE.len() - 1].version;
+
 /// The migrations that a database at `found` still needs.
 pub(crate) fn missing(all: &'static [Migration], found: i64) -> Result<&'static [Migration]> {
     let known = all.last().map_or(0, |last| last.version);

@@ -44,14 +44,14 @@ async fn returned(world: &World, name: &str) -> Task {
     let outcome = Outcome::RateLimited {
         until: Timestamp(0),
     };
-    let spend = Spend::NONE;
+    let total = Spend::NONE;
     world
         .holder_says(
             &task,
             Fact::RunFinished {
                 run,
                 outcome,
-                spend,
+                total,
             },
         )
         .await
@@ -99,14 +99,14 @@ pub(super) async fn a_task_in_backoff_is_not_claimed_before_its_time(store: Arc<
     };
     let in_an_hour = Timestamp(i64::MAX / 2);
     let outcome = Outcome::RateLimited { until: in_an_hour };
-    let spend = Spend::NONE;
+    let total = Spend::NONE;
     let task = world
         .holder_says(
             &task,
             Fact::RunFinished {
                 run,
                 outcome,
-                spend,
+                total,
             },
         )
         .await;

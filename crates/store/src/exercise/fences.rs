@@ -204,7 +204,7 @@ pub(super) async fn replay_of_the_log_is_the_live_task(store: Arc<dyn Store>) {
         outcome: Outcome::Done {
             commit: commit_of(&task),
         },
-        spend: Spend::NONE,
+        total: Spend::NONE,
     };
     let task = world.holder_says(&task, finished).await;
     let task = world.holder_says(&task, gates(&task, Verdict::Fail)).await;
@@ -218,7 +218,7 @@ pub(super) async fn replay_of_the_log_is_the_live_task(store: Arc<dyn Store>) {
         outcome: Outcome::Done {
             commit: commit_of(&task),
         },
-        spend: Spend::NONE,
+        total: Spend::NONE,
     };
     let task = world.holder_says(&task, finished).await;
     let task = world.holder_says(&task, gates(&task, Verdict::Pass)).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use woodward_core::task::Blocker;
+use woodward_core::task::Standing;
 use woodward_core::{Fact, Note, StateKind, TaskId, TaskSpec};
 
 use super::world::World;
@@ -189,10 +189,8 @@ pub(super) async fn a_dependency_in_the_same_call_may_come_later_in_it(store: Ar
     batch[0].spec.after = vec![batch[1].id];
     let created = world.try_create(batch.to_vec()).await.expect("creates");
     assert_eq!(created[0].task.name.as_str(), "second", "answers in order");
-    assert_eq!(
-        created[0].task.blockers.get(&created[1].task.id),
-        Some(&Blocker::Pending)
-    );
+    let blocker = &created[0].task.blockers[&created[1].task.id];
+    assert_eq!(blocker.standing, Standing::Pending);
     let dependents = world.store.load_dependents(created[1].task.id).await;
     assert_eq!(dependents.expect("loads"), [created[0].task.id]);
 }
@@ -219,7 +217,7 @@ pub(super) async fn a_failed_dependency_blocks_with_its_reason(store: Arc<dyn St
     let reason = Note::from("not needed");
     world.person_says(&first, Fact::Cancelled { reason }).await;
     let second = world.queued_as("second", after(first.id)).await;
-    let Some(Blocker::Failed(reason)) = second.blockers.get(&first.id) else {
+    let Standing::Failed(reason) = &second.blockers[&first.id].standing else {
         panic!("{:?}", second.blockers);
     };
     assert_eq!(reason.as_str(), "cancelled: not needed");

@@ -190,7 +190,7 @@ impl World {
                 Fact::RunFinished {
                     run,
                     outcome,
-                    spend: Spend::NONE,
+                    total: Spend::NONE,
                 },
             )
             .await;

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use woodward_core::graph::find_cycle;
 use woodward_core::step::create;
 use woodward_core::task::Blocker;
-use woodward_core::{
-    Event, Fact, NewTask, Note, Policy, Roll, State, Task, TaskId, TaskName, Transition,
-};
+use woodward_core::{Event, Fact, NewTask, Policy, Roll, Task, TaskId, TaskName, Transition};
 
 use crate::conn::{Conn, Op, Param, to_json};
 use crate::error::{Result, StoreError};
@@ -119,8 +117,9 @@ impl Create {
                 None => require_dependency(conn, *on).await?,
             };
             *on = other.id;
-            if let Some(blocker) = blocker(&other) {
-                blockers.insert(other.id, blocker);
+            if let Some(standing) = other.standing() {
+                let as_of = other.version;
+                blockers.insert(other.id, Blocker { standing, as_of });
             }
         }
         let new = NewTask {
@@ -158,18 +157,6 @@ impl Create {
             task: next,
             existed: false,
         })
-    }
-}
-
-/// What another task means for one that comes after it.
-fn blocker(other: &Task) -> Option<Blocker> {
-    let failed = |text: String| Some(Blocker::Failed(Note::from(text)));
-    match &other.state {
-        State::Landed { .. } => None,
-        State::Failed { failure } => failed(format!("failed: {failure}")),
-        State::Cancelled { reason } => failed(format!("cancelled: {reason}")),
-        State::Superseded { by } => failed(format!("superseded by task {by}")),
-        _ => Some(Blocker::Pending),
     }
 }
 

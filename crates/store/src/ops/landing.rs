@@ -6,7 +6,8 @@
 use woodward_core::landing::{Intent, IntentState};
 use woodward_core::lease::Resource;
 use woodward_core::{
-    Actor, Event, EventId, Fact, IntentId, Note, Policy, ProjectId, Roll, Task, TaskId, Timestamp,
+    Actor, Event, EventId, Fact, IntentId, Note, Policy, ProjectId, Roll, State, Task, TaskId,
+    Timestamp,
 };
 
 use crate::conn::{Conn, Op, Param, Row, to_json};
@@ -171,8 +172,14 @@ impl Op for RecordIntent {
             epoch: intent.epoch,
         };
         for (task, id) in members {
+            let State::Landing { approval, .. } = &task.state else {
+                return Err(StoreError::Conflict {
+                    what: format!("task `{}`", task.name),
+                });
+            };
             let fact = Fact::IntentRecorded {
                 intent: intent.id,
+                commit: approval.commit.clone(),
                 result: intent.new.clone(),
             };
             let event = event(*id, *at, actor.clone(), fact);
