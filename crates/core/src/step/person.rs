@@ -9,12 +9,15 @@ use crate::budget::Budget;
 use crate::event::Actor;
 use crate::id::{CommitId, MessageId, TaskId};
 use crate::policy::Policy;
-use crate::state::{Approval, Approver, Failure, PauseReason, Purpose, ResumePoint, State};
+use crate::state::{
+    Approval, Approver, Evidence, Failure, PauseReason, Purpose, ResumePoint, State,
+};
 use crate::text::Note;
 
 pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor) -> Decided {
     let State::Review {
-        commit: reviewed, ..
+        commit: reviewed,
+        evidence,
     } = change.state()
     else {
         return Err(Refusal::WrongState);
@@ -24,8 +27,10 @@ pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor
     }
     let by = match actor {
         Actor::Person(name) => Approver::Person(String::from(name.as_str())),
-        Actor::Woodward => Approver::Policy,
-        Actor::Claim { .. } | Actor::Lander { .. } => return Err(Refusal::NoRight),
+        Actor::Woodward if *evidence == Evidence::Pass => Approver::Policy,
+        Actor::Woodward | Actor::Claim { .. } | Actor::Lander { .. } => {
+            return Err(Refusal::NoRight);
+        }
     };
     change.go(State::Landing {
         approval: Approval {
