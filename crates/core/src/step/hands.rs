@@ -290,6 +290,9 @@ pub(super) fn gates_finished(
         return Err(Refusal::Outdated(What::Commit));
     }
     let verdict = overall(reports);
+    if !matches!(verdict, Overall::Broken(_)) {
+        change.task.tally.failures = 0;
+    }
     if !change.task.unread.is_empty() && !matches!(verdict, Overall::Fail(_)) {
         // Somebody wants something else by now; the verdict would be on a result of yesterday.
         change.release();
@@ -298,7 +301,6 @@ pub(super) fn gates_finished(
     }
     match verdict {
         Overall::Pass => {
-            change.task.tally.failures = 0;
             change.release();
             let rule = change.task.spec.review.unwrap_or(policy.review);
             let lands_itself = rule == ReviewRule::Never || (rule == ReviewRule::Risky && !risky);
