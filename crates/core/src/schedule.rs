@@ -204,7 +204,9 @@ pub fn plan(tasks: &[Task], limits: Limits, wanted: u32, now: Timestamp) -> Plan
         } else if plan.start.len() < admission.start_max as usize {
             plan.start.push(task);
         } else {
-            let full = admission.held.filter(|_| admission.start_max == 0);
+            let full = admission
+                .held
+                .filter(|held| matches!(held, Held::Running { .. }));
             plan.wait
                 .push((task, full.map_or(WhyNot::Turn, WhyNot::Held)));
         }
