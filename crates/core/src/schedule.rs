@@ -169,7 +169,7 @@ pub enum WhyNot {
 pub struct Plan {
     /// These may be claimed, in this order.
     pub start: Vec<TaskId>,
-    /// These may not.
+    /// These may not: first those in line, then those that wait for other tasks.
     pub wait: Vec<(TaskId, WhyNot)>,
 }
 
@@ -182,34 +182,33 @@ pub fn plan(tasks: &[Task], limits: Limits, wanted: u32, now: Timestamp) -> Plan
     }
     let admission = admit(load, limits, wanted);
 
+    let mut line: Vec<&Task> = tasks.iter().collect();
+    line.sort_by_key(|task| {
+        let rank = rank(task);
+        (rank.is_none(), rank, task.id)
+    });
+
     let mut plan = Plan::default();
-    let mut ready = Vec::new();
-    for task in tasks {
+    for task in line {
         let State::Queued { run_at, delay, .. } = &task.state else {
             continue;
         };
-        match rank(task) {
-            None => plan.wait.push((task.id, blocked(task))),
-            Some(_) if *run_at > now => plan
-                .wait
-                .push((task.id, WhyNot::Until(*run_at, delay.clone()))),
-            Some(rank) => ready.push((rank, task.id)),
-        }
-    }
-    ready.sort_unstable();
-    for (rank, task) in ready {
-        if rank.fresh && !admission.fresh {
-            let why = admission.held.map_or(WhyNot::Turn, WhyNot::Held);
-            plan.wait.push((task, why));
-        } else if plan.start.len() < admission.start_max as usize {
-            plan.start.push(task);
-        } else {
-            let full = admission
+        let why = match rank(task) {
+            None => blocked(task),
+            Some(_) if *run_at > now => WhyNot::Until(*run_at, delay.clone()),
+            Some(rank) if rank.fresh && !admission.fresh => {
+                admission.held.map_or(WhyNot::Turn, WhyNot::Held)
+            }
+            Some(_) if plan.start.len() < admission.start_max as usize => {
+                plan.start.push(task.id);
+                continue;
+            }
+            Some(_) => admission
                 .held
-                .filter(|held| matches!(held, Held::Running { .. }));
-            plan.wait
-                .push((task, full.map_or(WhyNot::Turn, WhyNot::Held)));
-        }
+                .filter(|held| matches!(held, Held::Running { .. }))
+                .map_or(WhyNot::Turn, WhyNot::Held),
+        };
+        plan.wait.push((task.id, why));
     }
     plan
 }
