@@ -282,7 +282,7 @@ pub enum Failure {
         note: Note,
     },
     /// Something only a person can do: log in, grant access, decide.
-    #[error("{note}")]
+    #[error("{}", needs_person(note))]
     NeedsPerson {
         /// What.
         note: Note,
@@ -295,6 +295,13 @@ fn fixes_spent(gate: Option<&GateName>) -> String {
         || String::from("all fix cycles of the task are used up"),
         |gate| format!("gate `{gate}` still fails after all its fix cycles"),
     )
+}
+
+fn needs_person(note: &Note) -> &str {
+    match note.as_str().trim() {
+        "" => "only a person can help",
+        text => text,
+    }
 }
 
 macro_rules! kinds {
