@@ -16,6 +16,9 @@ use crate::task::{Blocker, Standing, Task};
 use crate::text::Note;
 use crate::time::{Millis, Timestamp};
 
+/// The most blockers that a reason names.
+const BLOCKERS_SHOWN_MAX: usize = 5;
+
 /// How much a minute of the person's time is worth here; the first is worth most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -138,8 +141,13 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
         );
     }
     if !view.blockers.is_empty() {
-        let names: Vec<&str> = view.blockers.iter().map(|(on, _)| on.as_str()).collect();
-        return waiting(&format!("it comes after {}", names.join(", ")));
+        let shown = view.blockers.iter().take(BLOCKERS_SHOWN_MAX);
+        let names: Vec<&str> = shown.map(|(on, _)| on.as_str()).collect();
+        let more = match view.blockers.len() - names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        return waiting(&format!("it comes after {}{more}", names.join(", ")));
     }
     if run_at > now {
         let left: Millis = run_at.since(now);
