@@ -141,18 +141,37 @@ pub fn step(task: &Task, event: &Event, policy: &Policy) -> Result<Transition, I
 /// The transition by which a task comes to be.
 pub use change::create;
 
+/// A log that is not one task's whole story.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BrokenLog {
+    /// Its beginning is missing.
+    #[error("the log begins with `{fact}` instead of `created`")]
+    NoBeginning {
+        /// What it begins with, by its word.
+        fact: &'static str,
+    },
+    /// Something in between is missing or does not belong there.
+    #[error(transparent)]
+    Illegal(#[from] IllegalTransition),
+}
+
 /// Folds a task's whole log, oldest first; each event comes with the policy it was decided under.
+/// An empty log is no task.
 ///
 /// # Errors
 /// When the log does not begin with the task's creation, or holds a fact that does not apply.
 pub fn replay<'a>(
     log: impl IntoIterator<Item = (&'a Event, &'a Policy)>,
-) -> Result<Option<Task>, IllegalTransition> {
+) -> Result<Option<Task>, BrokenLog> {
     let mut task: Option<Task> = None;
     for (event, policy) in log {
         task = Some(match (&task, &event.fact) {
             (None, Fact::Created(new)) => create(new, event).next,
-            (None, _) => return Ok(None),
+            (None, other) => {
+                return Err(BrokenLog::NoBeginning {
+                    fact: other.as_str(),
+                });
+            }
             (Some(task), _) => step(task, event, policy)?.next,
         });
     }

@@ -15,7 +15,7 @@ use woodward_core::policy::ReviewRule;
 use woodward_core::state::{
     Approver, Delay, Evidence, Failure, PauseReason, Purpose, Question, ResumePoint,
 };
-use woodward_core::step::{Refusal, What, replay};
+use woodward_core::step::{BrokenLog, Refusal, What, replay};
 use woodward_core::task::Standing;
 use woodward_core::time::Millis;
 use woodward_core::{
@@ -23,9 +23,7 @@ use woodward_core::{
 };
 
 use common::facts::{gate, report, tokens, usual_actor};
-use common::{
-    World, commit, holder, intent, message, new_task, person, run, task_id, worker, worktree,
-};
+use common::{World, commit, holder, intent, message, new_task, run, task_id, worker, worktree};
 
 /// Tells a story: each call is one fact by its usual actor.
 struct Story(World);
@@ -874,17 +872,25 @@ fn a_task_is_created_once() {
 }
 
 #[test]
-fn a_log_that_does_not_begin_with_the_creation_is_no_task() {
+fn a_log_with_a_part_missing_is_no_task() {
     let story = Story::in_review();
     let tail = story.0.log[1..]
         .iter()
         .map(|(event, policy)| (event, policy));
-    assert_eq!(replay(tail), Ok(None));
+    let fact = "claimed";
+    let broken = replay(tail).expect_err("its beginning is missing");
+    assert_eq!(broken, BrokenLog::NoBeginning { fact });
+    assert_eq!(
+        broken.to_string(),
+        "the log begins with `claimed` instead of `created`"
+    );
     assert_eq!(replay([]), Ok(None));
     let cut = story.0.log.iter().enumerate().filter(|(n, _)| *n != 1);
     let cut = cut.map(|(_, (event, policy))| (event, policy));
-    assert!(replay(cut).is_err(), "a hole in the log is seen");
-    assert_eq!(person(), story.0.log[0].0.actor);
+    assert!(
+        matches!(replay(cut), Err(BrokenLog::Illegal(_))),
+        "a hole in the log is seen"
+    );
 }
 
 #[test]
