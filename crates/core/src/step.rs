@@ -84,6 +84,9 @@ pub enum Refusal {
     /// Its budget is still used up.
     #[error("its budget is still used up: {0}")]
     BudgetReached(Limit),
+    /// The worktree can't be the holder's.
+    #[error("the worktree is on another machine than the holder, or of a claim that never was")]
+    ForeignWorktree,
     /// There is no room for more.
     #[error("{0} messages wait for it already")]
     TooManyMessages(usize),

@@ -82,7 +82,7 @@ fn random_histories_meet_every_state_and_every_fact() {
     assert!(missing.is_empty(), "never accepted: {missing:?}");
     assert_eq!(
         refused.len(),
-        11,
+        12,
         "every reason for a refusal but too many messages"
     );
 }
@@ -186,6 +186,10 @@ proptest! {
                     assert_eq!(current_intent(before), None);
                 }
                 Fact::MessageAccepted { message } => assert!(before.unread.contains(message)),
+                Fact::Prepared { worktree } => {
+                    assert_eq!(Some(worktree.worker), before.holder);
+                    assert!(worktree.made_by <= before.epoch);
+                }
                 Fact::Answered { question, .. } | Fact::QuestionWithdrawn { question } => {
                     assert_eq!(Some(*question), current_question(before));
                 }

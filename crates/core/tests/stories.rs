@@ -16,7 +16,7 @@ use woodward_core::state::{
     Approver, Delay, Evidence, Failure, PauseReason, Purpose, Question, ResumePoint,
 };
 use woodward_core::step::{BrokenLog, Refusal, What, replay};
-use woodward_core::task::Standing;
+use woodward_core::task::{Standing, Worktree};
 use woodward_core::time::Millis;
 use woodward_core::{
     Action, Actor, Effect, Epoch, Fact, MessageId, Policy, State, StateKind, Timestamp, Version,
@@ -1135,4 +1135,28 @@ fn a_worktree_that_another_replaces_is_removed() {
     assert_eq!(verbs(&asked), ["remove_worktree", "start_run"]);
     assert_eq!(asked[0].worker, Some(worker(1)));
     assert_eq!(asked[0].action, Action::RemoveWorktree { worktree: old });
+}
+
+#[test]
+fn a_worktree_that_is_not_the_holders_is_refused() {
+    let mut story = Story::begins(Policy::default());
+    story.tell(Fact::Claimed {
+        worker: worker(1),
+        run: run(1),
+    });
+    let right = worktree(&story.0.task);
+    let elsewhere = Worktree {
+        worker: worker(2),
+        ..right.clone()
+    };
+    let made_by_nobody = Worktree {
+        made_by: right.made_by.next(),
+        ..right
+    };
+    for worktree in [elsewhere, made_by_nobody] {
+        assert_eq!(
+            story.refuses(Fact::Prepared { worktree }),
+            Refusal::ForeignWorktree
+        );
+    }
 }

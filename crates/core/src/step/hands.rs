@@ -47,6 +47,10 @@ pub(super) fn prepared(change: &mut Change<'_>, worktree: &Worktree) -> Decided 
     let State::Preparing { run, purpose } = change.state() else {
         return Err(Refusal::WrongState);
     };
+    // Work would start where the holder is not, and its removal would be asked of the wrong machine.
+    if Some(worktree.worker) != change.task.holder || worktree.made_by > change.task.epoch {
+        return Err(Refusal::ForeignWorktree);
+    }
     if let Some(old) = change.task.worktree.replace(worktree.clone())
         && old != *worktree
     {

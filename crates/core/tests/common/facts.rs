@@ -277,13 +277,15 @@ pub(crate) fn spoil(way: u32, (actor, fact): (Actor, Fact)) -> (Actor, Fact) {
             }
             _ => (lander(), fact),
         },
-        _ => (actor, with_other_ids(fact)),
+        _ => (actor, with_other_ids(way, fact)),
     }
 }
 
-fn with_other_ids(mut fact: Fact) -> Fact {
+fn with_other_ids(way: u32, mut fact: Fact) -> Fact {
     const OTHER: u128 = 0xdead;
     match &mut fact {
+        Fact::Prepared { worktree } if way.is_multiple_of(2) => worktree.worker = worker(OTHER),
+        Fact::Prepared { worktree } => worktree.made_by = worktree.made_by.next(),
         Fact::AgentAsked { run: named, .. }
         | Fact::Spent { run: named, .. }
         | Fact::RunFinished { run: named, .. } => *named = run(OTHER),
