@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::GateName;
 
+/// The most failing gates that one fix cycle is about; what is cut fails again in the next.
+pub const GATES_MAX: usize = 64;
+
 /// How many fix cycles a task may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixBudget {

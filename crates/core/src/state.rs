@@ -116,14 +116,14 @@ pub enum Purpose {
     Continue,
     /// To repair what these gates found.
     Fix {
-        /// The failing gates.
+        /// The failing gates, bounded.
         gates: Vec<GateName>,
     },
     /// To do what the task's unread messages ask for.
     FollowUp,
     /// To resolve a conflict met while landing.
     Conflict {
-        /// The conflicting paths, bounded.
+        /// The conflicting paths, bounded in number and length.
         files: Vec<String>,
     },
     /// No agent: only the gates look at this commit again.
@@ -155,7 +155,7 @@ pub struct Question {
     pub id: MessageId,
     /// Its text.
     pub text: Note,
-    /// The answers it offers, if any.
+    /// The answers it offers, if any; a task keeps a bounded number.
     pub choices: Vec<Note>,
 }
 

@@ -19,7 +19,8 @@ use woodward_core::step::{BrokenLog, Refusal, What, replay};
 use woodward_core::task::{Standing, Worktree};
 use woodward_core::time::Millis;
 use woodward_core::{
-    Action, Actor, Effect, Epoch, Fact, MessageId, Policy, State, StateKind, Timestamp, Version,
+    Action, Actor, Effect, Epoch, Fact, MessageId, Note, Policy, State, StateKind, Timestamp,
+    Version,
 };
 
 use common::facts::{gate, report, tokens, usual_actor};
@@ -634,13 +635,17 @@ fn a_conflict_on_landing_goes_back_to_the_agent_a_bounded_number_of_times() {
     });
     let conflict = |on| Fact::LandingConflicted {
         commit: commit(on),
-        files: (0..80).map(|n| format!("src/{n}.rs")).collect(),
+        files: (0..80)
+            .map(|n| format!("{}/{n}.rs", "src".repeat(2_000)))
+            .collect(),
     };
     story.tell(conflict(10));
     let Purpose::Conflict { files } = story.purpose() else {
         panic!("{:?}", story.state());
     };
     assert_eq!(files.len(), 50, "bounded");
+    assert!(files.iter().all(|path| path.len() <= Note::BYTES_MAX));
+    assert!(files[49].ends_with("/49.rs"), "a path keeps its end");
     story.picked_up(2);
     story.done(2, 11);
     story.gate_says(11, Verdict::Pass);
@@ -1158,5 +1163,44 @@ fn a_worktree_that_is_not_the_holders_is_refused() {
             story.refuses(Fact::Prepared { worktree }),
             Refusal::ForeignWorktree
         );
+    }
+}
+
+#[test]
+fn no_list_makes_a_task_grow_without_bound() {
+    let names: Vec<String> = (0..200).map(|n| format!("gate-{n}")).collect();
+    let fixed = |story: &Story| match story.purpose() {
+        Purpose::Fix { gates } => gates.len(),
+        other => panic!("{other:?}"),
+    };
+
+    let mut verified = Story::begins(Policy::default());
+    verified.picked_up(1);
+    verified.tell(Fact::AgentAsked {
+        run: run(1),
+        question: Question {
+            id: message(3),
+            text: "which one?".into(),
+            choices: names.iter().map(|name| name.as_str().into()).collect(),
+        },
+    });
+    let State::Waiting { question, .. } = verified.state() else {
+        panic!("{:?}", verified.state());
+    };
+    assert_eq!(question.choices.len(), 16);
+    verified.done(1, 10);
+    let failing = names.iter().map(|name| report(name, Verdict::Fail));
+    verified.gates_say(10, failing.collect());
+    assert_eq!(fixed(&verified), 64);
+
+    let mut merged = Story::landing(Policy::default());
+    merged.tell(Fact::LandingFailed {
+        commit: commit(10),
+        gates: names.iter().map(|name| gate(name)).collect(),
+    });
+    assert_eq!(fixed(&merged), 64);
+
+    for story in [verified, merged] {
+        assert_eq!(story.0.task.tally.fixes.per_gate.len(), 64);
     }
 }

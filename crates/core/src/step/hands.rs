@@ -17,6 +17,9 @@ use crate::task::Worktree;
 use crate::text::Note;
 use crate::time::Roll;
 
+/// The most answers that are offered with a question.
+const CHOICES_MAX: usize = 16;
+
 pub(super) fn claimed(change: &mut Change<'_>, worker: WorkerId, run: RunId) -> Decided {
     let State::Queued {
         purpose, run_at, ..
@@ -136,7 +139,11 @@ pub(super) fn agent_asked(change: &mut Change<'_>, run: RunId, question: &Questi
     change.go(State::Waiting {
         run,
         purpose: purpose.clone(),
-        question: question.clone(),
+        question: Question {
+            id: question.id,
+            text: question.text.clone(),
+            choices: question.choices.iter().take(CHOICES_MAX).cloned().collect(),
+        },
     });
     Ok(())
 }
@@ -340,16 +347,19 @@ pub(super) fn gates_finished(
                 note: note.clone(),
             });
         }
-        Overall::Fail(gates) => match fix::decide(&change.task.tally.fixes, policy.fix, &gates) {
-            fix::Decision::Fix(tally) => {
-                change.task.tally.fixes = tally;
-                start(change, next_run, Purpose::Fix { gates });
+        Overall::Fail(mut gates) => {
+            gates.truncate(fix::GATES_MAX);
+            match fix::decide(&change.task.tally.fixes, policy.fix, &gates) {
+                fix::Decision::Fix(tally) => {
+                    change.task.tally.fixes = tally;
+                    start(change, next_run, Purpose::Fix { gates });
+                }
+                fix::Decision::GiveUp(gate) => {
+                    change.release();
+                    change.fail(Failure::FixesSpent { gate });
+                }
             }
-            fix::Decision::GiveUp(gate) => {
-                change.release();
-                change.fail(Failure::FixesSpent { gate });
-            }
-        },
+        }
     }
     Ok(())
 }

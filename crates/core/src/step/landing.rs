@@ -1,7 +1,6 @@
 //! Facts from the merge queue: intents, conflicts, red merges, the landing itself.
 
 use alloc::string::String;
-use alloc::vec::Vec;
 
 use super::change::Change;
 use super::{Decided, Refusal, What};
@@ -107,10 +106,15 @@ pub(super) fn conflicted(
         change.fail(Failure::ConflictsSpent { conflicts });
     } else {
         change.queue(Purpose::Conflict {
-            files: files.iter().take(FILES_MAX).cloned().collect::<Vec<_>>(),
+            files: files.iter().take(FILES_MAX).map(|path| cut(path)).collect(),
         });
     }
     Ok(())
+}
+
+/// A path no longer than a note.
+fn cut(path: &str) -> String {
+    Note::from(path).into()
 }
 
 /// Not the task's fault: it stays in the queue, a bounded number of times.
@@ -135,6 +139,7 @@ pub(super) fn failed(
     policy: &Policy,
 ) -> Decided {
     require_no_intent(change, commit)?;
+    let gates = &gates[..gates.len().min(fix::GATES_MAX)];
     match fix::decide(&change.task.tally.fixes, policy.fix, gates) {
         fix::Decision::Fix(tally) => {
             change.task.tally.fixes = tally;
