@@ -594,6 +594,11 @@ fn a_rate_limit_waits_for_its_reset_and_costs_no_attempt() {
     for n in 1..9 {
         story.picked_up(n);
         story.run_ends(n, Outcome::RateLimited { until });
+        assert_eq!(
+            story.purpose(),
+            &Purpose::Continue,
+            "there is work to go on with"
+        );
     }
     assert!(matches!(
         story.state(),
@@ -1203,4 +1208,24 @@ fn no_list_makes_a_task_grow_without_bound() {
     for story in [verified, merged] {
         assert_eq!(story.0.task.tally.fixes.per_gate.len(), 64);
     }
+}
+
+#[test]
+fn a_run_that_a_rate_limit_interrupts_is_continued_for_what_it_was_for() {
+    let until = Timestamp(9_000_000);
+    let mut story = Story::in_review();
+    story.tell(Fact::ChangesRequested {
+        message: message(6),
+    });
+    story.picked_up(2);
+    story.run_ends(2, Outcome::RateLimited { until });
+    assert_eq!(story.purpose(), &Purpose::FollowUp);
+
+    let mut story = Story::begins(Policy::default());
+    story.picked_up(1);
+    story.done(1, 10);
+    story.gate_says(10, Verdict::Fail);
+    story.run_ends(1_010, Outcome::RateLimited { until });
+    let gates = vec![gate("test")];
+    assert_eq!(story.purpose(), &Purpose::Fix { gates });
 }

@@ -268,7 +268,7 @@ pub(super) fn run_finished(
             change.release();
             let run_at = policy.backoff.after_rate_limit(change.at, *until);
             change.go(State::Queued {
-                purpose: purpose.clone(),
+                purpose: interrupted(change.state()).unwrap_or(Purpose::Continue),
                 run_at,
                 delay: Some(Delay::RateLimit),
             });
