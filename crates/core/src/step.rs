@@ -216,7 +216,7 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::MessageAccepted { message } => waiting::message_accepted(change, *message),
 
         Fact::Claimed { worker, run } => hands::claimed(change, *worker, *run),
-        Fact::Prepared { worktree } => hands::prepared(change, worktree),
+        Fact::Prepared { worktree } => hands::prepared(change, worktree, policy),
         Fact::PrepareFailed { fault, note } => {
             hands::prepare_failed(change, *fault, note, policy, event.roll)
         }

@@ -47,7 +47,10 @@ const fn has_intent(task: &Task) -> bool {
 const fn is_own_report(fact: &Fact) -> bool {
     matches!(
         fact,
-        Fact::PrepareFailed { .. } | Fact::RunFinished { .. } | Fact::GatesFinished { .. }
+        Fact::Prepared { .. }
+            | Fact::PrepareFailed { .. }
+            | Fact::RunFinished { .. }
+            | Fact::GatesFinished { .. }
     )
 }
 
@@ -530,6 +533,18 @@ proptest! {
                 *known = total.tokens.max(*known);
             }
             assert_eq!(next.tally.spent.tokens, totals.values().sum::<u64>());
+        });
+    }
+
+    #[test]
+    fn no_agent_starts_when_the_budget_is_used_up(history in histories()) {
+        history.live(|seen| {
+            let Some((next, done)) = accepted(seen) else { return };
+            let starts = done.effects.iter().any(|e| e.action.verb() == "start_run");
+            let budget = next.spec.budget.unwrap_or(seen.policy.budget);
+            if starts {
+                assert_eq!(budget.reached_by(next.tally.spent), None);
+            }
         });
     }
 

@@ -6,7 +6,7 @@
 )]
 mod common;
 
-use woodward_core::budget::{Budget, Spend};
+use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::effect::DependencyNews;
 use woodward_core::event::{Fault, Outcome};
 use woodward_core::fix::FixBudget;
@@ -905,7 +905,7 @@ fn a_log_with_a_part_missing_is_no_task() {
 
 #[test]
 fn a_run_paused_by_a_budget_is_resumed_for_what_it_was_for() {
-    let limit = woodward_core::budget::Limit::Tokens { used: 9, max: 9 };
+    let limit = Limit::Tokens { used: 9, max: 9 };
     for ending in [
         Fact::RunFinished {
             run: run(2),
@@ -1228,4 +1228,85 @@ fn a_run_that_a_rate_limit_interrupts_is_continued_for_what_it_was_for() {
     story.run_ends(1_010, Outcome::RateLimited { until });
     let gates = vec![gate("test")];
     assert_eq!(story.purpose(), &Purpose::Fix { gates });
+}
+
+#[test]
+fn a_failing_gate_starts_no_agent_when_the_budget_is_used_up() {
+    let mut story = Story::begins(Policy::default());
+    story.picked_up(1);
+    story.tell(Fact::Spent {
+        run: run(1),
+        total: tokens(100),
+    });
+    story.tell(Fact::RunFinished {
+        run: run(1),
+        outcome: Outcome::Done { commit: commit(10) },
+        total: tokens(100),
+    });
+    story.0.policy = tokens_max(100);
+    assert!(story.gate_says(10, Verdict::Fail).is_empty());
+    let gates = vec![gate("test")];
+    let back = ResumePoint::Queue {
+        purpose: Purpose::Fix {
+            gates: gates.clone(),
+        },
+        run_at: story.0.at,
+    };
+    let limit = Limit::Tokens {
+        used: 100,
+        max: 100,
+    };
+    assert_eq!(
+        story.state(),
+        &State::Paused {
+            reason: PauseReason::Budget(limit),
+            back
+        }
+    );
+
+    story.0.policy = Policy::default();
+    story.tell(Fact::Resumed);
+    story.picked_up(2);
+    assert_eq!(story.purpose(), &Purpose::Fix { gates });
+    assert_eq!(story.0.task.tally.fixes.total, 1, "one cycle, counted once");
+}
+
+#[test]
+fn a_claimed_task_starts_no_agent_when_the_budget_is_used_up() {
+    let mut story = Story::begins(Policy::default());
+    story.picked_up(1);
+    story.tell(Fact::RunFinished {
+        run: run(1),
+        outcome: Outcome::Broke {
+            note: "exit 101".into(),
+        },
+        total: tokens(100),
+    });
+    story.0.policy = tokens_max(100);
+    assert!(story.picked_up(2).is_empty());
+    assert!(matches!(
+        story.state(),
+        State::Paused {
+            reason: PauseReason::Budget(_),
+            back: ResumePoint::Queue {
+                purpose: Purpose::Retry,
+                ..
+            }
+        }
+    ));
+    assert_eq!(story.0.task.holder, None);
+    assert!(matches!(
+        story.refuses(Fact::Resumed),
+        Refusal::BudgetReached(_)
+    ));
+}
+
+#[test]
+fn gates_run_whatever_the_budget() {
+    let mut story = Story::in_review();
+    story.0.policy = tokens_max(0);
+    story.tell(Fact::HeadMoved { commit: commit(11) });
+    assert_eq!(verbs(&story.picked_up(2)), ["run_gates"]);
+    story.gate_says(11, Verdict::Pass);
+    assert!(story.is(StateKind::Review));
 }

@@ -46,7 +46,7 @@ pub(super) fn claimed(change: &mut Change<'_>, worker: WorkerId, run: RunId) -> 
     Ok(())
 }
 
-pub(super) fn prepared(change: &mut Change<'_>, worktree: &Worktree) -> Decided {
+pub(super) fn prepared(change: &mut Change<'_>, worktree: &Worktree, policy: &Policy) -> Decided {
     let State::Preparing { run, purpose } = change.state() else {
         return Err(Refusal::WrongState);
     };
@@ -63,13 +63,19 @@ pub(super) fn prepared(change: &mut Change<'_>, worktree: &Worktree) -> Decided 
         Purpose::Verify { commit } if change.task.unread.is_empty() => {
             verify(change, commit.clone());
         }
-        Purpose::Verify { .. } => start(change, *run, Purpose::FollowUp),
-        _ => start(change, *run, purpose.clone()),
+        Purpose::Verify { .. } => start(change, *run, Purpose::FollowUp, policy),
+        _ => start(change, *run, purpose.clone(), policy),
     }
     Ok(())
 }
 
-fn start(change: &mut Change<'_>, run: RunId, purpose: Purpose) {
+/// Starts an agent, or pauses a task that has no budget left for one.
+fn start(change: &mut Change<'_>, run: RunId, purpose: Purpose, policy: &Policy) {
+    if let Some(limit) = change.budget_reached(policy) {
+        change.release();
+        pause_for_budget(change, limit, purpose);
+        return;
+    }
     change.go(State::Working {
         run,
         purpose: purpose.clone(),
@@ -199,14 +205,14 @@ pub(super) fn spent(change: &mut Change<'_>, run: RunId, total: Spend, policy: &
     change.count_spend(total);
     if let Some(limit) = change.budget_reached(policy) {
         change.revoke();
-        pause_for_budget(change, limit);
+        pause_for_budget(change, limit, purpose_left(change.state()));
     }
     Ok(())
 }
 
-fn pause_for_budget(change: &mut Change<'_>, limit: Limit) {
+fn pause_for_budget(change: &mut Change<'_>, limit: Limit, purpose: Purpose) {
     let back = ResumePoint::Queue {
-        purpose: interrupted(change.state()).unwrap_or(Purpose::Continue),
+        purpose,
         run_at: change.at,
     };
     change.go(State::Paused {
@@ -268,14 +274,14 @@ pub(super) fn run_finished(
             change.release();
             let run_at = policy.backoff.after_rate_limit(change.at, *until);
             change.go(State::Queued {
-                purpose: interrupted(change.state()).unwrap_or(Purpose::Continue),
+                purpose: purpose_left(change.state()),
                 run_at,
                 delay: Some(Delay::RateLimit),
             });
         }
         Outcome::OverBudget { limit } => {
             change.release();
-            pause_for_budget(change, *limit);
+            pause_for_budget(change, *limit, purpose_left(change.state()));
         }
         Outcome::NeedsPerson { note } => {
             change.release();
@@ -352,7 +358,7 @@ pub(super) fn gates_finished(
             match fix::decide(&change.task.tally.fixes, policy.fix, &gates) {
                 fix::Decision::Fix(tally) => {
                     change.task.tally.fixes = tally;
-                    start(change, next_run, Purpose::Fix { gates });
+                    start(change, next_run, Purpose::Fix { gates }, policy);
                 }
                 fix::Decision::GiveUp(gate) => {
                     change.release();
@@ -395,6 +401,11 @@ pub(super) fn lease_expired(change: &mut Change<'_>, epoch: Epoch, policy: &Poli
         change.queue(purpose);
     }
     Ok(())
+}
+
+/// What is left to do for a task whose run ended early.
+fn purpose_left(state: &State) -> Purpose {
+    interrupted(state).unwrap_or(Purpose::Continue)
 }
 
 /// What is left to do for a task whose worker went away in this state.
