@@ -116,6 +116,24 @@ impl World {
         created.pop().expect("one task was asked for").task
     }
 
+    /// Two tasks at once, all or none.
+    pub async fn create_two(
+        &self,
+        first: &str,
+        second: &str,
+        spec: TaskSpec,
+    ) -> crate::Result<Vec<Created>> {
+        let batch = vec![self.asked(first, spec.clone()), self.asked(second, spec)];
+        self.try_create(batch).await
+    }
+
+    /// A task with a prompt of this many bytes.
+    pub async fn create_large(&self, name: &str, bytes: usize) -> crate::Result<Vec<Created>> {
+        let mut asked = self.asked(name, TaskSpec::default());
+        asked.prompt = Some(message(&"x".repeat(bytes)));
+        self.try_create(vec![asked]).await
+    }
+
     pub(crate) fn request(&self, wanted: u32) -> ClaimRequest {
         ClaimRequest {
             claim: ClaimId::new(fresh_uuid()),

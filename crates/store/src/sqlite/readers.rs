@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use super::conn::SqliteConn;
 use super::jobs::{Job, job, stopped};
@@ -15,28 +15,36 @@ const QUEUE_MAX: usize = 1_024;
 
 #[derive(Debug)]
 pub(super) struct Readers {
-    jobs: mpsc::SyncSender<Box<dyn Job>>,
+    /// `None` once they are being closed.
+    jobs: Option<mpsc::SyncSender<Box<dyn Job>>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
     pub(super) fn start(path: &Path, options: &SqliteOptions) -> Result<Self> {
         let (jobs, queue) = mpsc::sync_channel(QUEUE_MAX);
         let queue = Arc::new(Mutex::new(queue));
+        let mut threads = Vec::new();
         for _ in 0..options.readers.max(1) {
             let conn = SqliteConn(open::reader(path, options)?);
             let queue = Arc::clone(&queue);
-            thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name("woodward-read".into())
                 .spawn(move || read(conn, &queue))
                 .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+            threads.push(thread);
         }
-        Ok(Self { jobs })
+        Ok(Self {
+            jobs: Some(jobs),
+            threads,
+        })
     }
 
     pub(super) async fn perform<O: Op>(&self, op: O) -> Result<O::Out> {
         let (mut job, answer) = job(op);
+        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
         loop {
-            match self.jobs.try_send(job) {
+            match jobs.try_send(job) {
                 Ok(()) => break,
                 Err(mpsc::TrySendError::Full(back)) => {
                     job = back;
@@ -46,6 +54,16 @@ impl Readers {
             }
         }
         answer.await.map_err(|_| stopped())?
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            // A panic there has been reported by the thread itself.
+            let _ = thread.join();
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! A commit that could not be made durable stops the writer for good: what the disk then holds is
 //! unknown, and nothing may be acknowledged on top of it.
 
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -26,7 +26,9 @@ const GATHER_MAX: Duration = Duration::from_micros(300);
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    jobs: mpsc::Sender<Box<dyn Job>>,
+    /// `None` once it is being closed.
+    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
@@ -38,17 +40,32 @@ impl Writer {
             stopped_by: None,
             last_group: 1,
         };
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("woodward-write".into())
             .spawn(move || scribe.work(queue))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(Self { jobs })
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
     }
 
     pub(super) async fn perform<O: Op>(&self, op: O) -> Result<O::Out> {
         let (job, answer) = job(op);
-        self.jobs.send(job).await.map_err(|_| stopped())?;
+        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+        jobs.send(job).await.map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
+    }
+}
+
+impl Drop for Writer {
+    /// Waits until what was accepted is written: whoever opens the file next sees all of it.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been reported by the thread itself.
+            let _ = thread.join();
+        }
     }
 }
 

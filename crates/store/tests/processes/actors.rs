@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 
 use woodward_core::{ProjectId, WorkerId};
 
-use crate::{history, zombie};
+use crate::{full_disk, history, killed, zombie};
 
-const ROLE: &str = "WOODWARD_TEST_ACTOR";
+pub(crate) const ROLE: &str = "WOODWARD_TEST_ACTOR";
 
 /// A role, with what it needs to know.
 #[derive(Clone, Debug)]
@@ -22,6 +22,17 @@ pub(crate) struct Actor {
 pub(crate) enum Role {
     Claimer,
     Zombie,
+    Writer,
+    Filler,
+}
+
+impl Role {
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::Claimer, "claimer"),
+        (Self::Zombie, "zombie"),
+        (Self::Writer, "writer"),
+        (Self::Filler, "filler"),
+    ];
 }
 
 /// The role this process was started for.
@@ -29,10 +40,11 @@ pub(crate) fn requested() -> Option<Actor> {
     let text = env::var(ROLE).ok()?;
     let mut parts = text.splitn(4, ' ');
     let mut next = || parts.next().expect("a role has four parts");
-    let role = match next() {
-        "claimer" => Role::Claimer,
-        _ => Role::Zombie,
-    };
+    let word = next();
+    let (role, _) = Role::ALL
+        .into_iter()
+        .find(|(_, known)| *known == word)
+        .expect("a known role");
     Some(Actor {
         role,
         project: next().parse().expect("a project id"),
@@ -42,15 +54,19 @@ pub(crate) fn requested() -> Option<Actor> {
 }
 
 impl Actor {
+    /// The role in the form that a child reads from its environment.
+    pub(crate) fn text(&self) -> String {
+        let (_, role) = Role::ALL
+            .into_iter()
+            .find(|(known, _)| *known == self.role)
+            .expect("all roles are listed");
+        format!("{role} {} {} {}", self.project, self.worker, self.address)
+    }
+
     /// Starts a child in this role; its standard streams are ours.
     pub(crate) fn start(&self) -> anyhow::Result<Child> {
-        let role = match self.role {
-            Role::Claimer => "claimer",
-            Role::Zombie => "zombie",
-        };
-        let text = format!("{role} {} {} {}", self.project, self.worker, self.address);
         Ok(Command::new(env::current_exe()?)
-            .env(ROLE, text)
+            .env(ROLE, self.text())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?)
@@ -60,6 +76,16 @@ impl Actor {
         match self.role {
             Role::Claimer => history::play(self),
             Role::Zombie => zombie::play(self),
+            Role::Writer => killed::play(self),
+            Role::Filler => full_disk::play(self),
         }
     }
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "a child's standard output is its report"
+)]
+pub(crate) fn say(line: &str) {
+    println!("{line}");
 }

@@ -19,7 +19,7 @@ use woodward_core::{
 use woodward_store::exercise::{World, holder};
 use woodward_store::{ClaimRequest, Store, StoreError, fresh_uuid};
 
-use crate::actors::{Actor, Role};
+use crate::actors::{Actor, Role, say};
 use crate::backends::{Backend, open, runtime};
 
 const TASKS: usize = 12;
@@ -228,7 +228,7 @@ async fn claim_and_complete(store: Arc<dyn Store>, actor: Actor, thread: usize) 
             tokio::task::yield_now().await;
         }
         let fate = complete(store.as_ref(), &task).await;
-        println(&format!(
+        say(&format!(
             "{} {} {asked_at} {heard_at} {fate}",
             task.id, task.epoch
         ));
@@ -256,12 +256,4 @@ fn now() -> u128 {
         .duration_since(UNIX_EPOCH)
         .expect("after 1970")
         .as_nanos()
-}
-
-#[expect(
-    clippy::print_stdout,
-    reason = "the child's standard output is its report"
-)]
-fn println(line: &str) {
-    println!("{line}");
 }

@@ -21,7 +21,7 @@ use woodward_store::{
     fresh_uuid,
 };
 
-use crate::actors::{Actor, Role};
+use crate::actors::{Actor, Role, say};
 use crate::backends::{Backend, open, runtime};
 
 const ROUNDS: usize = 10;
@@ -266,12 +266,4 @@ fn verdict(write: &str, outcome: Result<(), StoreError>) {
         }
         other => format!("{write}: {other:?}"),
     });
-}
-
-#[expect(
-    clippy::print_stdout,
-    reason = "the child's standard output is its report"
-)]
-fn say(line: &str) {
-    println!("{line}");
 }
