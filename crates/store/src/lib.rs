@@ -21,6 +21,7 @@ pub mod exercise;
 mod ids;
 mod migrate;
 mod ops;
+mod policies;
 mod postgres;
 mod records;
 mod sqlite;

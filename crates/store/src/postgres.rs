@@ -16,7 +16,8 @@ use tokio_postgres::Config;
 
 use crate::conn::Op;
 use crate::error::{Result, StoreError};
-use crate::store::{Backend, PolicyBook};
+use crate::policies::PolicyBook;
+use crate::store::Backend;
 use crate::wake::Wakeups;
 
 use conn::Broken;

@@ -19,7 +19,8 @@ use tokio::sync::watch;
 
 use crate::conn::Op;
 use crate::error::Result;
-use crate::store::{Backend, PolicyBook};
+use crate::policies::PolicyBook;
+use crate::store::Backend;
 use crate::wake::Wakeups;
 
 use files::DaemonLock;

@@ -3,9 +3,7 @@
 //! Each method says what it promises; the conformance suite holds both databases to it. No method
 //! decides anything: decisions are `woodward_core`'s, made inside the transaction where they must be.
 
-use std::collections::HashSet;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use woodward_core::landing::Intent;
@@ -15,13 +13,14 @@ use woodward_core::{
     TaskId, TaskName, Timestamp, Transition, WorkerId,
 };
 
-use crate::conn::{Op, to_json};
+use crate::conn::Op;
 use crate::error::Result;
 use crate::ids::IdSource;
 use crate::ops::{
     claim, create, effects, events, gates, landing, leases, messages, projects, retention, runs,
     tasks, workers, write,
 };
+use crate::policies::{NamedPolicy, PolicyBook};
 use crate::records::{
     ClaimRequest, Claims, CloseIntent, CreateTasks, Created, Delivery, EventPage, GateResult,
     LeaseRef, LeaseRequest, Message, NewMessage, OpenIntent, Project, Queued, RecordedIntent,
@@ -206,36 +205,6 @@ pub(crate) trait Backend: Send + Sync + 'static {
     fn wakeups(&self) -> Wakeups;
 }
 
-/// Which policies this process knows to be in the database, so that writing one is not part of
-/// every transition.
-#[derive(Debug, Default)]
-pub(crate) struct PolicyBook(Mutex<HashSet<String>>);
-
-impl PolicyBook {
-    /// Bounded: a process sees few policies, and forgetting one costs one statement.
-    const MAX: usize = 1_024;
-
-    fn digest(policy: &Policy) -> String {
-        write::digest(&to_json(policy))
-    }
-
-    fn is_new(&self, digest: &str) -> bool {
-        !self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(digest)
-    }
-
-    fn written(&self, digest: String) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= Self::MAX {
-            known.clear();
-        }
-        known.insert(digest);
-    }
-}
-
 #[async_trait]
 impl<B: Backend> Store for B {
     async fn save_project(&self, project: Project) -> Result<Project> {
@@ -269,17 +238,19 @@ impl<B: Backend> Store for B {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claims> {
-        let digest = PolicyBook::digest(&request.policy);
-        let new_policy = self.policies().is_new(&digest);
+        let policy = NamedPolicy::new(request.policy.clone());
+        let new_policy = self.policies().is_new(&policy);
+        let digest = policy.digest.clone();
         let claims = self
             .perform(claim::Claim {
                 request,
+                policy,
                 ids: IdSource,
                 new_policy,
             })
             .await?;
         if new_policy && !claims.tasks.is_empty() {
-            self.policies().written(digest);
+            self.policies().stored(digest);
         }
         Ok(claims)
     }
@@ -291,15 +262,15 @@ impl<B: Backend> Store for B {
     async fn commit(&self, before: &Task, event: &Event, policy: &Policy) -> Result<Transition> {
         let transition = write::decide(before, event, policy)?;
         let fence = write::Fence::of(event, before);
-        let mut write = write::TaskWrite::new(before, event, policy, &transition, None);
-        let digest = write.event.policy.clone();
-        let new_policy = self.policies().is_new(&digest);
+        let policy = NamedPolicy::new(policy.clone());
+        let mut write = write::TaskWrite::new(before, event, &policy, &transition, None);
+        let new_policy = self.policies().is_new(&policy);
         if new_policy {
-            write = write.with_policy(policy);
+            write = write.with_policy(&policy);
         }
         self.perform(write::Commit { write, fence }).await?;
         if new_policy {
-            self.policies().written(digest);
+            self.policies().stored(policy.digest);
         }
         Ok(transition)
     }
@@ -308,7 +279,7 @@ impl<B: Backend> Store for B {
         self.perform(write::Advance {
             task,
             event,
-            policy,
+            policy: NamedPolicy::new(policy),
         })
         .await
     }
@@ -398,7 +369,7 @@ impl<B: Backend> Store for B {
         self.perform(leases::ExpireLeases {
             grace,
             limit,
-            policy,
+            policy: NamedPolicy::new(policy),
             ids: IdSource,
         })
         .await
@@ -469,11 +440,14 @@ impl<B: Backend> Store for B {
     }
 
     async fn open_intent(&self, intent: OpenIntent) -> Result<()> {
-        self.perform(landing::RecordIntent(intent)).await
+        let policy = NamedPolicy::new(intent.policy.clone());
+        let open = intent;
+        self.perform(landing::RecordIntent { open, policy }).await
     }
 
     async fn close_intent(&self, close: CloseIntent) -> Result<()> {
         self.perform(landing::FinishIntent {
+            policy: NamedPolicy::new(close.policy.clone()),
             close,
             ids: IdSource,
         })

@@ -11,12 +11,14 @@ use crate::error::{Result, StoreError};
 use crate::ids::IdSource;
 use crate::ops::tasks;
 use crate::ops::write::{TaskWrite, locking};
+use crate::policies::NamedPolicy;
 use crate::records::{ClaimRequest, Claims};
 
 /// Claims for one worker on one project.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) request: ClaimRequest,
+    pub(crate) policy: NamedPolicy,
     pub(crate) ids: IdSource,
     /// Whether the policy must be written too.
     pub(crate) new_policy: bool,
@@ -83,9 +85,9 @@ impl Claim {
         };
         let transition = woodward_core::step(&before, &event, &request.policy)?;
         let claim = Some((request.claim, request.lease));
-        let mut write = TaskWrite::new(&before, &event, &request.policy, &transition, claim);
+        let mut write = TaskWrite::new(&before, &event, &self.policy, &transition, claim);
         if self.new_policy {
-            write = write.with_policy(&request.policy);
+            write = write.with_policy(&self.policy);
         }
         if write.apply(conn).await? {
             Ok(transition.next)

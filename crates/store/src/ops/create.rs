@@ -10,11 +10,12 @@ use woodward_core::step::create;
 use woodward_core::task::Blocker;
 use woodward_core::{Event, Fact, NewTask, Policy, Roll, Task, TaskId, TaskName, Transition};
 
-use crate::conn::{Conn, Op, Param, to_json};
+use crate::conn::{Conn, Op, Param};
 use crate::error::{Result, StoreError};
 use crate::ops::messages;
-use crate::ops::write::{Columns, EventRow, INSERT_EVENT, locking, save_policy};
-use crate::ops::{tasks, write};
+use crate::ops::tasks;
+use crate::ops::write::{Columns, EventRow, INSERT_EVENT, locking};
+use crate::policies::NamedPolicy;
 use crate::records::{CREATE_MAX, CreateTask, CreateTasks, Created};
 
 /// Creates tasks together.
@@ -57,9 +58,9 @@ impl Op for Create {
     type Out = Vec<Created>;
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<Created>> {
-        let policy = Policy::default();
-        let policy_doc = to_json(&policy);
-        save_policy(conn, &write::digest(&policy_doc), &policy_doc).await?;
+        // Creation asks no policy; its event names the default one.
+        let policy = NamedPolicy::new(Policy::default());
+        policy.save(conn).await?;
 
         // A task whose key was used before keeps the id it got then; others of the batch may come
         // after it.
@@ -101,7 +102,7 @@ impl Create {
         conn: &mut C,
         asked: &CreateTask,
         made: &BTreeMap<TaskId, Task>,
-        policy: &Policy,
+        policy: &NamedPolicy,
     ) -> Result<Created> {
         if let Some(task) = made_before(conn, asked).await? {
             return Ok(Created {

@@ -6,8 +6,7 @@
 use woodward_core::landing::{Intent, IntentState};
 use woodward_core::lease::Resource;
 use woodward_core::{
-    Actor, Event, EventId, Fact, IntentId, Note, Policy, ProjectId, Roll, State, Task, TaskId,
-    Timestamp,
+    Actor, Event, EventId, Fact, IntentId, Note, ProjectId, Roll, State, Task, TaskId, Timestamp,
 };
 
 use crate::conn::{Conn, Op, Param, Row, to_json};
@@ -16,6 +15,7 @@ use crate::ids::IdSource;
 use crate::ops::leases;
 use crate::ops::tasks;
 use crate::ops::write::{Fence, TaskWrite, decide, explain_miss};
+use crate::policies::NamedPolicy;
 use crate::records::{CloseIntent, OpenIntent, Queued, RecordedIntent};
 
 /// The merge queue of a project, in order.
@@ -123,9 +123,9 @@ async fn record<C: Conn>(
     conn: &mut C,
     before: &Task,
     event: &Event,
-    policy: &Policy,
+    policy: &NamedPolicy,
 ) -> Result<()> {
-    let transition = decide(before, event, policy)?;
+    let transition = decide(before, event, &policy.policy)?;
     let write = TaskWrite::new(before, event, policy, &transition, None).with_policy(policy);
     if write.apply(conn).await? {
         Ok(())
@@ -137,7 +137,10 @@ async fn record<C: Conn>(
 /// Puts a landing on record: the intent and its members' transitions, in one transaction, under
 /// the landing right.
 #[derive(Debug)]
-pub(crate) struct RecordIntent(pub(crate) OpenIntent);
+pub(crate) struct RecordIntent {
+    pub(crate) open: OpenIntent,
+    pub(crate) policy: NamedPolicy,
+}
 
 impl Op for RecordIntent {
     type Out = ();
@@ -148,8 +151,8 @@ impl Op for RecordIntent {
             worker,
             members,
             at,
-            policy,
-        } = &self.0;
+            ..
+        } = &self.open;
         leases::require(conn, &right(intent), *worker, intent.epoch).await?;
         let inserted = conn
             .execute(
@@ -183,7 +186,7 @@ impl Op for RecordIntent {
                 result: intent.new.clone(),
             };
             let event = event(*id, *at, actor.clone(), fact);
-            record(conn, task, &event, policy).await?;
+            record(conn, task, &event, &self.policy).await?;
         }
         Ok(())
     }
@@ -216,6 +219,7 @@ async fn already_there<C: Conn>(conn: &mut C, intent: &Intent) -> Result<()> {
 #[derive(Debug)]
 pub(crate) struct FinishIntent {
     pub(crate) close: CloseIntent,
+    pub(crate) policy: NamedPolicy,
     pub(crate) ids: IdSource,
 }
 
@@ -258,7 +262,7 @@ impl Op for FinishIntent {
                 },
             };
             let event = event(self.ids.event(), close.at, actor.clone(), fact);
-            record(conn, task, &event, &close.policy).await?;
+            record(conn, task, &event, &self.policy).await?;
         }
         Ok(())
     }

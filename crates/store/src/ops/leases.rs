@@ -5,13 +5,14 @@
 //! (task, then lease), so that two operations can't wait for each other.
 
 use woodward_core::lease::{Lease, Resource};
-use woodward_core::{Actor, Epoch, Event, Fact, Millis, Policy, Task, TaskId, Timestamp, WorkerId};
+use woodward_core::{Actor, Epoch, Event, Fact, Millis, Task, TaskId, Timestamp, WorkerId};
 
 use crate::conn::{Conn, Dialect, Op, Param, Row, to_json};
 use crate::error::{Result, StoreError};
 use crate::ids::IdSource;
 use crate::ops::tasks;
 use crate::ops::write::{TaskWrite, decide, locking};
+use crate::policies::NamedPolicy;
 use crate::records::{LeaseRef, LeaseRequest};
 
 /// The right to land tasks on the branch that a task lands on.
@@ -229,7 +230,7 @@ impl Op for ReleaseLease {
 pub(crate) struct ExpireLeases {
     pub(crate) grace: Millis,
     pub(crate) limit: u32,
-    pub(crate) policy: Policy,
+    pub(crate) policy: NamedPolicy,
     pub(crate) ids: IdSource,
 }
 
@@ -280,7 +281,7 @@ impl ExpireLeases {
             roll: self.ids.roll(),
             fact: Fact::LeaseExpired { epoch: lease.epoch },
         };
-        let transition = decide(&before, &event, &self.policy)?;
+        let transition = decide(&before, &event, &self.policy.policy)?;
         TaskWrite::new(&before, &event, &self.policy, &transition, None)
             .with_policy(&self.policy)
             .apply(conn)

@@ -14,6 +14,7 @@ use woodward_core::{
 use crate::conn::{Conn, Dialect, Op, Param, to_json};
 use crate::error::{Result, StoreError};
 use crate::ops::{leases, tasks};
+use crate::policies::NamedPolicy;
 
 /// A transition with all that its rows need.
 #[derive(Clone, Debug)]
@@ -28,7 +29,8 @@ pub(crate) struct TaskWrite {
     queue: QueueChange,
     /// The name that a finished task takes back.
     reopens: Option<TaskName>,
-    policy_doc: Option<String>,
+    /// The policy, if it must be stored too.
+    policy: Option<NamedPolicy>,
 }
 
 /// A task's columns.
@@ -105,12 +107,12 @@ impl Columns {
 }
 
 impl EventRow {
-    pub(crate) fn of(event: &Event, policy: &Policy) -> Self {
+    pub(crate) fn of(event: &Event, policy: &NamedPolicy) -> Self {
         Self {
             id: event.id,
             at: event.at,
             kind: event.fact.as_str(),
-            policy: digest(&to_json(policy)),
+            policy: policy.digest.clone(),
             doc: to_json(event),
         }
     }
@@ -121,7 +123,7 @@ impl TaskWrite {
     pub(crate) fn new(
         before: &Task,
         event: &Event,
-        policy: &Policy,
+        policy: &NamedPolicy,
         transition: &Transition,
         claim: Option<(ClaimId, Millis)>,
     ) -> Self {
@@ -167,21 +169,19 @@ impl TaskWrite {
             queue,
             reopens: (before.state.kind().is_finished() && !next.state.kind().is_finished())
                 .then(|| next.name.clone()),
-            policy_doc: None,
+            policy: None,
         }
     }
 
-    /// Also writes the policy itself, which no earlier write of this process has.
-    pub(crate) fn with_policy(mut self, policy: &Policy) -> Self {
-        self.policy_doc = Some(to_json(policy));
+    /// Also stores the policy, which no earlier write of this process has.
+    pub(crate) fn with_policy(mut self, policy: &NamedPolicy) -> Self {
+        self.policy = Some(policy.clone());
         self
     }
 
     /// Whether it is one statement on PostgreSQL.
     pub(crate) fn is_single(&self) -> bool {
-        self.policy_doc.is_none()
-            && self.reopens.is_none()
-            && matches!(self.queue, QueueChange::Keep)
+        self.policy.is_none() && self.reopens.is_none() && matches!(self.queue, QueueChange::Keep)
     }
 
     /// Writes it; `false` if the task was not as expected, and then nothing was written.
@@ -215,32 +215,11 @@ impl TaskWrite {
                 .await?;
             }
         }
-        if let Some(doc) = &self.policy_doc {
-            save_policy(conn, &self.event.policy, doc).await?;
+        if let Some(policy) = &self.policy {
+            policy.save(conn).await?;
         }
         Ok(true)
     }
-}
-
-/// Saves a policy under its digest.
-pub(crate) async fn save_policy<C: Conn>(conn: &mut C, digest: &str, doc: &str) -> Result<()> {
-    conn.execute(
-        "INSERT INTO policies (digest, doc) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING",
-        &[digest.into(), doc.into()],
-    )
-    .await
-    .map(drop)
-}
-
-/// A policy's name: 128-bit FNV-1a of its JSON. Not a defence against anybody; policies are few and
-/// our own.
-pub(crate) fn digest(doc: &str) -> String {
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    let hash = doc.bytes().fold(BASIS, |hash, byte| {
-        (hash ^ u128::from(byte)).wrapping_mul(PRIME)
-    });
-    format!("{hash:032x}")
 }
 
 /// Writes one transition decided by the caller on the task as it was loaded.
@@ -351,7 +330,7 @@ pub(crate) async fn explain_miss<C: Conn>(
 pub(crate) struct Advance {
     pub(crate) task: TaskId,
     pub(crate) event: Event,
-    pub(crate) policy: Policy,
+    pub(crate) policy: NamedPolicy,
 }
 
 impl Op for Advance {
@@ -373,7 +352,7 @@ impl Op for Advance {
         }
         let fence = Fence::of(&self.event, &before);
         fence.require(conn).await?;
-        let transition = decide(&before, &self.event, &self.policy)?;
+        let transition = decide(&before, &self.event, &self.policy.policy)?;
         let write = TaskWrite::new(&before, &self.event, &self.policy, &transition, None)
             .with_policy(&self.policy);
         if !write.apply(conn).await? {
