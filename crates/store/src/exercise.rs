@@ -115,6 +115,7 @@ cases! {
         a_resource_has_one_holder,
         the_next_holder_has_a_greater_epoch,
         a_worker_takes_over_from_its_former_self,
+        a_stale_renewal_extends_nothing,
         only_named_leases_are_renewed_and_lost_ones_are_told,
         an_expired_claim_goes_back_to_the_queue,
         a_renewed_claim_is_not_expired,

@@ -84,6 +84,22 @@ pub(super) async fn a_worker_takes_over_from_its_former_self(store: Arc<dyn Stor
     assert_eq!(lost.expect("answers"), [reference(&before)]);
 }
 
+pub(super) async fn a_stale_renewal_extends_nothing(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let before = acquire(&world, database("db"), LONG).await.expect("free");
+    acquire(&world, database("db"), SPENT)
+        .await
+        .expect("its own");
+    let lost = world
+        .store
+        .renew_leases(world.worker, vec![reference(&before)], LONG)
+        .await;
+    assert_eq!(lost.expect("answers"), [reference(&before)]);
+    let other = world.as_other_worker();
+    let taken = acquire(&other, database("db"), LONG).await;
+    assert!(taken.is_ok(), "it had run out all the same: {taken:?}");
+}
+
 pub(super) async fn only_named_leases_are_renewed_and_lost_ones_are_told(store: Arc<dyn Store>) {
     let world = World::on(store).await;
     world.queued("named").await;
