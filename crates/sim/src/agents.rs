@@ -48,7 +48,6 @@ pub(crate) fn start(
         taken: Vec::new(),
         taken_known: 0,
         end: None,
-        reported: false,
     };
     env.machines.agents.insert(run, agent);
     *env.machines.starts.entry(run).or_default() += 1;

@@ -43,7 +43,7 @@ pub(crate) fn left_to_do(env: &Env) -> Option<String> {
         })
 }
 
-const fn is_an_end(task: &Task) -> bool {
+fn is_an_end(task: &Task) -> bool {
     matches!(
         task.state.kind(),
         StateKind::Landed | StateKind::Cancelled | StateKind::Superseded | StateKind::Failed
@@ -112,7 +112,7 @@ fn check_blockers(env: &mut Env, task: &Task) {
         return;
     }
     for (on, blocker) in &task.blockers {
-        let real = env.model.task(*on).and_then(Task::standing);
+        let real = env.model.task(*on).and_then(|on| on.standing());
         let told = real.as_ref() == Some(&blocker.standing);
         env.oracle.require(told, Invariant::NothingLost, || {
             format!(
@@ -126,11 +126,7 @@ fn check_blockers(env: &mut Env, task: &Task) {
 
 /// No token is counted twice. (Those of a run whose claim was taken away are not counted at all.)
 fn check_spend(env: &mut Env, task: &Task) {
-    let agents = env.machines.agents.values();
-    let used: u64 = agents
-        .filter(|agent| agent.task == task.id)
-        .map(|agent| agent.used)
-        .sum();
+    let used = env.machines.used_by(task.id);
     let counted = task.tally.spent.tokens;
     env.oracle
         .require(counted <= used, Invariant::NothingTwice, || {

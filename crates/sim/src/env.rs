@@ -2,6 +2,8 @@
 //!
 //! Every write to the store or to main goes through here, so that the oracle hears of all of them.
 
+use std::sync::Arc;
+
 use woodward_core::lease::{LeaseTiming, Resource};
 use woodward_core::schedule::Limits;
 use woodward_core::{Actor, Epoch, Event, Fact, Policy, TaskId, Timestamp, WorkerId};
@@ -136,7 +138,7 @@ impl Env {
         };
         let reply = Reply {
             event: id,
-            task: Box::new(task.clone()),
+            task: Arc::clone(task),
         };
         if !self.rng.chance(self.faults.lost_report) {
             self.mail[to].push(reply);

@@ -4,6 +4,8 @@
 //! landers may both believe to have the right. Recovery decides by looking at the ref, never by
 //! remembering. It must never move main to anything but what its intent names.
 
+use std::sync::Arc;
+
 use woodward_core::gate::{Overall, overall};
 use woodward_core::landing::{Intent, IntentState, Recovery, RefSeen, recover};
 use woodward_core::queue::entry_of;
@@ -197,7 +199,7 @@ impl Lander {
         let mut queue: Vec<(i64, TaskId, CommitId)> = env
             .model
             .tasks()
-            .filter_map(entry_of)
+            .filter_map(|task| entry_of(task))
             .map(|entry| (entry.order_key, entry.task, entry.commit))
             .collect();
         queue.sort_unstable();
@@ -395,7 +397,7 @@ fn heard_all(
     }
 }
 
-fn as_they_are(env: &Env, members: &[TaskId]) -> Vec<Task> {
+fn as_they_are(env: &Env, members: &[TaskId]) -> Vec<Arc<Task>> {
     members
         .iter()
         .filter_map(|id| env.model.task(*id).cloned())

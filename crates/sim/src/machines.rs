@@ -59,8 +59,6 @@ pub(crate) struct Agent {
     /// How many of these, from the first on, the store knows of.
     pub(crate) taken_known: usize,
     pub(crate) end: Option<Outcome>,
-    /// Its end has been reported, or nobody wants to know it.
-    pub(crate) reported: bool,
 }
 
 impl Agent {
@@ -86,7 +84,10 @@ pub(crate) type WorktreeName = (WorkerId, TaskId, Epoch);
 
 #[derive(Debug, Default)]
 pub(crate) struct Machines {
+    /// Those alive, and those dead whose end the store does not know.
     pub(crate) agents: BTreeMap<RunId, Agent>,
+    /// Tokens that agents used whose end has been reported, or that nobody wants to know of.
+    used: BTreeMap<TaskId, u64>,
     pub(crate) worktrees: BTreeMap<WorktreeName, CommitId>,
     /// The worktrees that were ever recorded: removing them is an effect's business, not a sweep's.
     pub(crate) named: BTreeSet<WorktreeName>,
@@ -110,19 +111,33 @@ impl Machines {
     /// Ends a run's processes for good and leaves a mark for a start that comes too late.
     pub(crate) fn stop_run(&mut self, run: RunId) {
         self.stopped.insert(run);
-        if let Some(agent) = self.agents.get_mut(&run) {
-            agent.end.get_or_insert_with(killed);
-            agent.reported = true;
+        self.forget(run);
+    }
+
+    /// An agent's end is of no more interest. If it is alive, it ends here.
+    pub(crate) fn forget(&mut self, run: RunId) {
+        if let Some(agent) = self.agents.remove(&run) {
+            *self.used.entry(agent.task).or_default() += agent.used;
         }
+    }
+
+    /// All tokens that agents used for a task.
+    pub(crate) fn used_by(&self, task: TaskId) -> u64 {
+        let remembered = self.agents.values().filter(|agent| agent.task == task);
+        let past = self.used.get(&task).copied().unwrap_or_default();
+        past + remembered.map(|agent| agent.used).sum::<u64>()
     }
 
     /// Ends the agents that live in a worktree.
     pub(crate) fn stop_worktree(&mut self, (worker, task, epoch): WorktreeName) {
-        for agent in self.agents.values_mut() {
-            if (agent.worker, agent.task, agent.epoch) == (worker, task, epoch) {
-                agent.end.get_or_insert_with(killed);
-                agent.reported = true;
-            }
+        let inhabitants: Vec<RunId> = self
+            .agents
+            .iter()
+            .filter(|(_, agent)| (agent.worker, agent.task, agent.epoch) == (worker, task, epoch))
+            .map(|(run, _)| *run)
+            .collect();
+        for run in inhabitants {
+            self.forget(run);
         }
     }
 

@@ -17,10 +17,11 @@ mod outbox;
 mod refused;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use woodward_core::event::Right;
 use woodward_core::lease::{Lease, LeaseTiming, Resource};
-use woodward_core::schedule::{self, Limits};
+use woodward_core::schedule::{self, Limits, Load};
 use woodward_core::task::Blocker;
 use woodward_core::{
     Actor, ClaimId, Effect, Event, EventId, EventSeq, Fact, IntentId, NewTask, Policy, State, Task,
@@ -50,7 +51,7 @@ pub struct Recorded {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
     /// It was recorded; this is the task after it.
-    Now(Box<Task>),
+    Now(Arc<Task>),
     /// An event of that id had been recorded before; nothing changed.
     Before,
 }
@@ -73,7 +74,7 @@ pub struct ClaimRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The task as it was after the claim.
-    pub task: Task,
+    pub task: Arc<Task>,
     /// The lease on it.
     pub lease: Lease,
 }
@@ -83,7 +84,7 @@ pub struct Claim {
 pub struct Model {
     guards: Guards,
     timing: LeaseTiming,
-    tasks: BTreeMap<TaskId, Task>,
+    tasks: BTreeMap<TaskId, Arc<Task>>,
     log: Vec<Recorded>,
     recorded: BTreeMap<EventId, EventSeq>,
     outbox: Outbox,
@@ -120,17 +121,17 @@ impl Model {
     }
 
     /// The task of that id.
-    pub fn task(&self, id: TaskId) -> Option<&Task> {
+    pub fn task(&self, id: TaskId) -> Option<&Arc<Task>> {
         self.tasks.get(&id)
     }
 
     /// All tasks, by id.
-    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+    pub fn tasks(&self) -> impl Iterator<Item = &Arc<Task>> {
         self.tasks.values()
     }
 
     /// The tasks that a worker holds, for a worker that comes back and remembers nothing.
-    pub fn held_by(&self, worker: WorkerId) -> impl Iterator<Item = &Task> {
+    pub fn held_by(&self, worker: WorkerId) -> impl Iterator<Item = &Arc<Task>> {
         self.tasks().filter(move |task| task.holder == Some(worker))
     }
 
@@ -160,7 +161,7 @@ impl Model {
         new.blockers = self.blockers_of(&new)?;
         let transition = step::create(&new, &event);
         event.fact = Fact::Created(new);
-        Ok(self.apply(transition, event, policy))
+        Ok(Committed::Now(self.apply(transition, event, policy)))
     }
 
     fn blockers_of(&self, new: &NewTask) -> Result<BTreeMap<TaskId, Blocker>, Refused> {
@@ -175,7 +176,13 @@ impl Model {
         Ok(blockers)
     }
 
-    /// Claims tasks in the order of [`schedule::plan`], each with a lease.
+    /// Whether a claim could get anything, limits aside: a cheap look before asking.
+    pub fn has_due(&self, now: Timestamp) -> bool {
+        self.tasks().any(|task| is_due(task, now))
+    }
+
+    /// Claims tasks in the order of [`schedule::plan`], each with a lease. An answer of none is not
+    /// remembered: asking again may get something.
     ///
     /// # Errors
     /// When `step` refuses a claim that the plan offers, which would be a flaw in one of them.
@@ -188,28 +195,37 @@ impl Model {
         if let Some(before) = self.claims.get(&request.id) {
             return Ok(before.clone());
         }
-        if !self.tasks().any(|task| is_due(task, now)) {
-            self.claims.insert(request.id, Vec::new());
+        let wanted = u32::try_from(request.events.len()).unwrap_or(u32::MAX);
+        if !self.has_due(now) || self.is_full(request.limits, wanted) {
             return Ok(Vec::new());
         }
         let open: Vec<Task> = self
             .tasks()
             .filter(|task| !task.state.kind().is_finished())
-            .cloned()
+            .map(|task| (**task).clone())
             .collect();
-        let wanted = u32::try_from(request.events.len()).unwrap_or(u32::MAX);
         let plan = schedule::plan(&open, request.limits, wanted, now);
         let mut claims = Vec::new();
         for (id, event) in plan.start.into_iter().zip(request.events) {
             let before = self.tasks.get(&id).ok_or(Refused::UnknownTask(id))?;
             let transition = step(before, &event, policy)?;
-            let task = transition.next.clone();
-            self.apply(transition, event, policy);
+            let task = self.apply(transition, event, policy);
             let lease = self.grant(Resource::Task(id), request.worker, task.epoch, now);
             claims.push(Claim { task, lease });
         }
-        self.claims.insert(request.id, claims.clone());
+        if !claims.is_empty() {
+            self.claims.insert(request.id, claims.clone());
+        }
         Ok(claims)
+    }
+
+    /// Whether no claim at all would be admitted, whoever is next in line.
+    fn is_full(&self, limits: Limits, wanted: u32) -> bool {
+        let mut load = Load::default();
+        for task in self.tasks() {
+            load.count(task.state.kind());
+        }
+        schedule::admit(load, limits, wanted).start_max == 0
     }
 
     /// What a claim got, for a worker that never heard the answer.
@@ -233,13 +249,8 @@ impl Model {
         if self.recorded.contains_key(&event.id) {
             return Ok(Committed::Before);
         }
-        let current = self.require_unchanged(before)?;
-        if event.fact.right() == Right::Landing {
-            self.require_landing_right(&event.actor, current.project, &current.spec.base)?;
-        }
-        let event = self.fenced(event, current);
-        let transition = step(current, &event, policy)?;
-        Ok(self.apply(transition, event, policy))
+        self.require_unchanged(before)?;
+        self.record(before.id, event, policy)
     }
 
     /// Records `event` on the task as it is now. This is how reports arrive: their sender does not
@@ -253,21 +264,25 @@ impl Model {
         event: Event,
         policy: &Policy,
     ) -> Result<Committed, Refused> {
-        let before = self
-            .tasks
-            .get(&task)
-            .cloned()
-            .ok_or(Refused::UnknownTask(task))?;
-        self.commit(&before, event, policy)
+        if self.recorded.contains_key(&event.id) {
+            return Ok(Committed::Before);
+        }
+        let current = self.tasks.get(&task).ok_or(Refused::UnknownTask(task))?;
+        if event.fact.right() == Right::Landing {
+            self.require_landing_right(&event.actor, current.project, &current.spec.base)?;
+        }
+        let event = self.fenced(event, current);
+        let transition = step(current, &event, policy)?;
+        Ok(Committed::Now(self.apply(transition, event, policy)))
     }
 
-    fn require_unchanged(&self, before: &Task) -> Result<&Task, Refused> {
+    fn require_unchanged(&self, before: &Task) -> Result<(), Refused> {
         let current = self
             .tasks
             .get(&before.id)
             .ok_or(Refused::UnknownTask(before.id))?;
         if current.version == before.version {
-            Ok(current)
+            Ok(())
         } else {
             Err(Refused::Changed {
                 expected: before.version,
@@ -288,7 +303,7 @@ impl Model {
     }
 
     /// The only place where anything is written for a task.
-    fn apply(&mut self, transition: Transition, event: Event, policy: &Policy) -> Committed {
+    fn apply(&mut self, transition: Transition, event: Event, policy: &Policy) -> Arc<Task> {
         let Transition { next, effects } = transition;
         let seq = EventSeq(self.log.len() as u64 + 1);
         self.recorded.insert(event.id, seq);
@@ -303,8 +318,9 @@ impl Model {
             self.leases.remove(&Resource::Task(next.id));
         }
         self.outbox.drop_void(&next);
-        self.tasks.insert(next.id, next.clone());
-        Committed::Now(Box::new(next))
+        let next = Arc::new(next);
+        self.tasks.insert(next.id, Arc::clone(&next));
+        next
     }
 
     /// Effects that are due for `worker`: addressed to it or to anybody, oldest first. Taking does

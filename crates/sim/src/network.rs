@@ -3,6 +3,7 @@
 //! It must never make one up or change one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use woodward_core::{Event, EventId, Task, TaskId, Timestamp};
 
@@ -23,7 +24,7 @@ pub(crate) struct Report {
 pub(crate) struct Reply {
     pub(crate) event: EventId,
     /// The task as it is now, whatever became of the report.
-    pub(crate) task: Box<Task>,
+    pub(crate) task: Arc<Task>,
 }
 
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use woodward_core::event::Outcome;
 use woodward_core::landing::Intent;
@@ -487,7 +488,7 @@ impl Oracle {
         old: &CommitId,
         new: &CommitId,
         pending: Option<&Intent>,
-        members: &[Task],
+        members: &[Arc<Task>],
     ) {
         let named = || format!("main moved from {} to {}", ids::short(old), ids::short(new));
         self.require(git.contains(new, old), Invariant::MainKeepsHistory, || {

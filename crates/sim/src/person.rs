@@ -4,6 +4,7 @@
 //! another one. Once faults have stopped they only help. They must never do what only a worker may.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use woodward_core::budget::Budget;
 use woodward_core::state::{Purpose, ResumePoint, State};
@@ -236,9 +237,9 @@ fn name_of(id: TaskId) -> TaskName {
 }
 
 /// Some task; finished ones only rarely.
-fn pick(env: &mut Env) -> Option<Task> {
+fn pick(env: &mut Env) -> Option<Arc<Task>> {
     let finished = env.rng.chance(50);
-    let tasks: Vec<&Task> = env
+    let tasks: Vec<&Arc<Task>> = env
         .model
         .tasks()
         .filter(|task| finished || !task.state.kind().is_finished())
@@ -246,5 +247,5 @@ fn pick(env: &mut Env) -> Option<Task> {
     if tasks.is_empty() {
         return None;
     }
-    Some(tasks[env.rng.index(tasks.len())].clone())
+    Some(Arc::clone(tasks[env.rng.index(tasks.len())]))
 }

@@ -8,6 +8,7 @@
 mod deeds;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use woodward_core::budget::Spend;
 use woodward_core::lease::Resource;
@@ -170,7 +171,7 @@ impl Worker {
                     deed.answered();
                 }
             }
-            Then::RunReported(run) => on_disk(env, run, |agent| agent.reported = true),
+            Then::RunReported(run) => env.machines.forget(run),
             Then::QuestionKnown(run) => on_disk(env, run, |agent| agent.question_known = true),
             Then::WithdrawalKnown(run) => on_disk(env, run, |agent| agent.asking = Asking::No),
             Then::SpendKnown(run, told) => on_disk(env, run, |agent| {
@@ -273,7 +274,7 @@ impl Worker {
             self.hold(&claims);
             return true;
         }
-        if self.held.len() >= HELD_MAX {
+        if self.held.len() >= HELD_MAX || !env.model.has_due(env.now) {
             return false;
         }
         let id = env.ids.claim();
@@ -320,7 +321,7 @@ impl Worker {
                 Vec::new()
             });
         for (claim, event) in claims.iter().zip(&events) {
-            let answer = Ok(Committed::Now(Box::new(claim.task.clone())));
+            let answer = Ok(Committed::Now(Arc::clone(&claim.task)));
             env.heard(claim.task.id, event, &answer);
         }
         claims
@@ -374,16 +375,19 @@ impl Worker {
     fn sweep(&self, env: &mut Env) {
         let orphan = env.machines.worktrees.keys().copied().find(|name| {
             let (worker, task, epoch) = *name;
-            let current =
-                |task: &woodward_core::Task| task.holder == Some(worker) && task.epoch == epoch;
-            let inhabited =
+            let current = env
+                .model
+                .task(task)
+                .is_some_and(|task| task.holder == Some(worker) && task.epoch == epoch);
+            let inhabited = || {
                 env.machines.agents.values().any(|agent| {
                     agent.is_alive() && (agent.worker, agent.task, agent.epoch) == *name
-                });
+                })
+            };
             worker == self.id
-                && !inhabited
                 && !env.machines.named.contains(name)
-                && !env.model.task(task).is_some_and(current)
+                && !inhabited()
+                && !current
                 && !self.deeds.iter().any(|deed| deed.concerns(task, epoch))
         });
         if let Some(name) = orphan {

@@ -1,5 +1,7 @@
 //! What the reference model promises by itself, as the real stores must.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 use woodward_core::landing::{Intent, IntentState};
 use woodward_core::lease::{LeaseTiming, Resource};
@@ -79,12 +81,12 @@ impl Fixture {
             .expect("the plan and step agree")
     }
 
-    fn task(&self, id: TaskId) -> Task {
+    fn task(&self, id: TaskId) -> Arc<Task> {
         self.model.task(id).cloned().expect("it exists")
     }
 
     /// Brings a freshly claimed task into the merge queue.
-    fn bring_to_landing(&mut self, claim: &Claim) -> Task {
+    fn bring_to_landing(&mut self, claim: &Claim) -> Arc<Task> {
         let task = claim.task.id;
         let State::Preparing { run, .. } = claim.task.state else {
             panic!("a claimed task is preparing");
@@ -129,7 +131,7 @@ impl Fixture {
         self.task(task)
     }
 
-    fn open(&mut self, number: u128, epoch: Epoch, member: &Task) -> Result<(), Refused> {
+    fn open(&mut self, number: u128, epoch: Epoch, member: &Arc<Task>) -> Result<(), Refused> {
         let intent = Intent {
             id: IntentId::new(Uuid::from_u128(number)),
             project: PROJECT,

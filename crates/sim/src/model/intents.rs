@@ -2,6 +2,8 @@
 //!
 //! It must never open one under a landing right that is gone: the record is what recovery trusts.
 
+use std::sync::Arc;
+
 use woodward_core::landing::{Intent, IntentState};
 use woodward_core::{
     Actor, Event, IntentId, Policy, ProjectId, Task, TaskId, Transition, WorkerId, step,
@@ -28,7 +30,7 @@ impl Model {
         &mut self,
         intent: Intent,
         lander: WorkerId,
-        members: &[Task],
+        members: &[Arc<Task>],
         events: Vec<Event>,
         policy: &Policy,
     ) -> Result<Vec<Committed>, Refused> {
@@ -124,7 +126,7 @@ impl Model {
         transitions
             .into_iter()
             .zip(events)
-            .map(|(transition, event)| self.apply(transition, event, policy))
+            .map(|(transition, event)| Committed::Now(self.apply(transition, event, policy)))
             .collect()
     }
 }

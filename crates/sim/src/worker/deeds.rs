@@ -155,7 +155,7 @@ impl Worker {
 
     /// Starts the agent, unless it was started or stopped before.
     fn start(&self, env: &mut Env, effect: &Effect, run: RunId, messages: &[MessageId]) -> Stage {
-        let began = env.machines.agents.contains_key(&run);
+        let began = env.machines.starts.contains_key(&run);
         let stopped = !env.lifts.tombstones && env.machines.stopped.contains(&run);
         let worktree = (self.id, effect.task, effect.epoch);
         let Some(base) = env.machines.worktrees.get(&worktree).cloned() else {
@@ -198,8 +198,7 @@ impl Worker {
             Then::QuestionKnown(run) | Then::WithdrawalKnown(run) => Some(*run),
             _ => None,
         });
-        let untold = agent.untold().filter(|_| !agent.reported);
-        if let Some(message) = untold {
+        if let Some(message) = agent.untold() {
             let then = Then::MessageKnown(run, message);
             let reporting = self.is_reporting(
                 |then| matches!(then, Then::MessageKnown(r, m) if (*r, *m) == (run, message)),
@@ -208,7 +207,7 @@ impl Worker {
             return (!reporting).then_some((agent.task, agent.epoch, fact, then));
         }
         let (fact, then) = match (&agent.end, agent.asking) {
-            (Some(outcome), _) if !agent.reported && !reporting_end => {
+            (Some(outcome), _) if !reporting_end => {
                 (finished(run, agent, outcome), Then::RunReported(run))
             }
             (None, Asking::Now(id)) if !agent.question_known && !reporting_question => {
