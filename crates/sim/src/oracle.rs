@@ -197,7 +197,8 @@ impl Oracle {
         self.require(fresh, Invariant::NothingTwice, || {
             format!("event {} is in the log twice", event.id)
         });
-        let mut account = self.tasks.remove(&task.id).unwrap_or_else(Account::new);
+        let slot = self.tasks.entry(task.id).or_insert_with(Account::new);
+        let mut account = std::mem::replace(slot, Account::new());
         self.check_right(event, &account.claim, now);
         self.check_limits(event, task);
         self.keep_claim(event, task, &mut account.claim, now);
@@ -253,7 +254,7 @@ impl Oracle {
         });
     }
 
-    /// The other accounts are looked at: this task's own is not among them.
+    /// Only the other tasks' accounts are looked at: this one's own is blank for the moment.
     fn check_limits(&mut self, event: &Event, task: &Task) {
         let (Fact::Claimed { .. }, State::Preparing { purpose, .. }) = (&event.fact, &task.state)
         else {
@@ -353,6 +354,10 @@ impl Oracle {
                 book.epoch,
                 account.version,
             )
+        });
+        let replaced = matches!(task.state, State::Superseded { by } if by == task.id);
+        self.require(!replaced, Invariant::Structure, || {
+            format!("T{} takes its own place", ids::number(task.id.as_uuid()))
         });
         let unread = &account.unread;
         self.require(task.unread == *unread, Invariant::NothingLost, || {

@@ -71,14 +71,11 @@ enum Player {
     Outsider,
 }
 
-struct Seat {
-    next_at: Timestamp,
-    player: Player,
-}
-
 struct Game {
     env: Env,
-    seats: Vec<Seat>,
+    players: Vec<Player>,
+    /// When each player's next turn is.
+    next_at: Vec<Timestamp>,
 }
 
 /// Plays the history of a seed.
@@ -189,16 +186,13 @@ impl Game {
             Player::Reaper(Reaper::default()),
             Player::Outsider,
         ];
-        let seats = hands
-            .chain(queue)
-            .chain(people)
-            .chain(rest)
-            .map(|player| Seat {
-                next_at: Timestamp(0),
-                player,
-            })
-            .collect();
-        Self { env, seats }
+        let players: Vec<Player> = hands.chain(queue).chain(people).chain(rest).collect();
+        let next_at = vec![Timestamp(0); players.len()];
+        Self {
+            env,
+            players,
+            next_at,
+        }
     }
 
     fn play(&mut self) {
@@ -243,10 +237,10 @@ impl Game {
     /// The earliest thing happens: a report arrives or somebody takes a turn.
     fn turn(&mut self) {
         self.env.stats.turns += 1;
-        let Some(seat) = (0..self.seats.len()).min_by_key(|i| self.seats[*i].next_at) else {
+        let first = self.next_at.iter().enumerate().min_by_key(|(_, at)| **at);
+        let Some((seat, &next_at)) = first else {
             return;
         };
-        let next_at = self.seats[seat].next_at;
         if let Some(at) = self.env.network.next_at().filter(|at| *at <= next_at) {
             self.env.now = self.env.now.max(at);
             self.env.deliver();
@@ -254,7 +248,7 @@ impl Game {
         }
         self.env.now = self.env.now.max(next_at);
         let env = &mut self.env;
-        let pause = match &mut self.seats[seat].player {
+        let pause = match &mut self.players[seat] {
             Player::Worker(worker) => worker.turn(env),
             Player::Lander(lander) => lander.turn(env),
             Player::Person(person) => person.turn(env),
@@ -262,14 +256,14 @@ impl Game {
             Player::Reaper(reaper) => reaper.turn(env),
             Player::Outsider => outsider::turn(env),
         };
-        self.seats[seat].next_at = self.env.now + pause;
+        self.next_at[seat] = self.env.now + pause;
     }
 
     /// Whether nothing is left to do and everybody would agree.
     fn is_over(&self) -> bool {
         // The whole look is dear; most turns of the calm phase change nothing.
         self.env.stats.turns.is_multiple_of(16)
-            && self.seats.iter().all(|seat| match &seat.player {
+            && self.players.iter().all(|player| match player {
                 Player::Worker(worker) => worker.is_idle(),
                 Player::Person(person) => {
                     person.has_created_all()

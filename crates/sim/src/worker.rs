@@ -203,13 +203,12 @@ impl Worker {
     }
 
     fn take_effect(&mut self, env: &mut Env) -> bool {
-        let known = |effect: &&Effect| self.deeds.iter().any(|deed| *deed.key() == effect.key);
-        let effects: Vec<&Effect> = env.model.take_effects(self.id).collect();
-        let unknown: Vec<&&Effect> = effects.iter().filter(|effect| !known(effect)).collect();
-        if unknown.is_empty() {
+        let is_new = |effect: &&Effect| !self.deeds.iter().any(|deed| *deed.key() == effect.key);
+        let new: Vec<&Effect> = env.model.take_effects(self.id).filter(is_new).collect();
+        if new.is_empty() {
             return false;
         }
-        let effect = (*unknown[env.rng.index(unknown.len())]).clone();
+        let effect = new[env.rng.index(new.len())].clone();
         let id = self.id;
         env.trace.say(env.now, || {
             let (task, verb) = (t(effect.task), effect.action.verb());

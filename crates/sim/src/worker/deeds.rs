@@ -61,13 +61,16 @@ impl Deed {
 impl Worker {
     /// Takes one effect a step further.
     pub(super) fn perform(&mut self, env: &mut Env) -> bool {
-        let open: Vec<usize> = (0..self.deeds.len())
-            .filter(|i| !matches!(self.deeds[*i].stage, Stage::Reported))
-            .collect();
-        if open.is_empty() {
+        let mut open =
+            (0..self.deeds.len()).filter(|i| !matches!(self.deeds[*i].stage, Stage::Reported));
+        let count = open.clone().count();
+        if count == 0 {
             return false;
         }
-        let mut deed = self.deeds.swap_remove(open[env.rng.index(open.len())]);
+        let Some(chosen) = open.nth(env.rng.index(count)) else {
+            return false;
+        };
+        let mut deed = self.deeds.swap_remove(chosen);
         if matches!(deed.stage, Stage::Done) {
             env.model.finish_effect(deed.key());
             return true;
