@@ -12,7 +12,7 @@ use woodward_core::budget::{Budget, Spend};
 use woodward_core::effect::DependencyNews;
 use woodward_core::event::{Outcome, Right};
 use woodward_core::gate::{Overall, overall};
-use woodward_core::state::{Approver, Evidence, Purpose};
+use woodward_core::state::{Approver, Evidence, Failure, Purpose};
 use woodward_core::step::{Refusal, replay};
 use woodward_core::task::{Blocker, Standing, Tally};
 use woodward_core::{
@@ -98,6 +98,14 @@ fn config() -> Config {
         failure_persistence: None,
         ..default
     }
+}
+
+/// Whether a task's follow-up run has taken none of the messages it was started for.
+fn took_no_message(task: &Task) -> bool {
+    let (State::Working { purpose, .. } | State::Waiting { purpose, .. }) = &task.state else {
+        return false;
+    };
+    *purpose == Purpose::FollowUp && !task.unread.is_empty()
 }
 
 proptest! {
@@ -509,7 +517,9 @@ proptest! {
         history.live(|seen| {
             let Some((next, _)) = accepted(seen) else { return };
             let succeeded = match &seen.event.fact {
-                Fact::RunFinished { outcome: Outcome::Done { .. }, .. } => true,
+                Fact::RunFinished { outcome: Outcome::Done { .. }, .. } => {
+                    !took_no_message(seen.before)
+                }
                 Fact::GatesFinished { reports, .. } => {
                     !matches!(overall(reports), Overall::Broken(_))
                 }
@@ -585,9 +595,14 @@ proptest! {
                 }
                 _ => false,
             };
+            let given_up = took_no_message(seen.before)
+                && matches!(
+                    next.state,
+                    State::Failed { failure: Failure::AttemptsSpent { .. } }
+                );
             if finished {
                 assert!(
-                    matches!(next.state, State::Queued { purpose: Purpose::FollowUp, .. }),
+                    given_up || matches!(next.state, State::Queued { purpose: Purpose::FollowUp, .. }),
                     "{:?}",
                     next.state
                 );

@@ -1310,3 +1310,35 @@ fn gates_run_whatever_the_budget() {
     story.gate_says(11, Verdict::Pass);
     assert!(story.is(StateKind::Review));
 }
+
+#[test]
+fn an_agent_that_never_takes_its_messages_is_given_up_on() {
+    let mut story = Story::begins(Policy::default());
+    story.picked_up(1);
+    let told = message(1);
+    story.tell(Fact::PromptGiven { message: told });
+    for n in 1..=4 {
+        story.done(n, n);
+        if story.is(StateKind::Failed) {
+            break;
+        }
+        assert_eq!(*story.purpose(), Purpose::FollowUp);
+        story.picked_up(n + 1);
+    }
+    let Failure::AttemptsSpent { attempts: 3, last } = story.failure() else {
+        panic!("{:?}", story.failure());
+    };
+    assert!(last.as_str().contains("none of its messages"), "{last}");
+    assert_eq!(story.0.task.unread, [told], "the message is still there");
+}
+
+#[test]
+fn an_empty_first_run_with_an_unread_message_is_followed_up() {
+    let mut story = Story::begins(Policy::default());
+    story.picked_up(1);
+    story.tell(Fact::PromptGiven {
+        message: message(1),
+    });
+    story.run_ends(1, Outcome::Empty);
+    assert_eq!(*story.purpose(), Purpose::FollowUp);
+}

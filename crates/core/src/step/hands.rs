@@ -89,14 +89,30 @@ fn start(change: &mut Change<'_>, run: RunId, purpose: Purpose, policy: &Policy)
     });
 }
 
-/// A run ended with a result; what no agent has read yet comes before the gates.
-fn verify_unless_unread(change: &mut Change<'_>, commit: CommitId) {
+/// A run has ended; what no agent has read yet comes before anything else. A follow-up run that was
+/// given its messages and took none of them has failed: otherwise there would be no end to it.
+fn follow_up_on_unread(
+    change: &mut Change<'_>,
+    purpose: &Purpose,
+    policy: &Policy,
+    roll: Roll,
+) -> bool {
     if change.task.unread.is_empty() {
-        verify(change, commit);
+        return false;
+    }
+    if *purpose == Purpose::FollowUp {
+        let note = Note::from("the agent took none of its messages");
+        change.fail_attempt(Purpose::FollowUp, &note, policy, roll, |attempts| {
+            Failure::AttemptsSpent {
+                attempts,
+                last: note.clone(),
+            }
+        });
     } else {
         change.release();
         change.queue(Purpose::FollowUp);
     }
+    true
 }
 
 fn verify(change: &mut Change<'_>, commit: CommitId) {
@@ -246,17 +262,26 @@ pub(super) fn run_finished(
     match outcome {
         Outcome::Done { commit } => {
             change.task.head = Some(commit.clone());
-            change.task.tally.failures = 0;
-            verify_unless_unread(change, commit.clone());
+            if *purpose != Purpose::FollowUp || change.task.unread.is_empty() {
+                change.task.tally.failures = 0;
+            }
+            if !follow_up_on_unread(change, purpose, policy, roll) {
+                verify(change, commit.clone());
+            }
         }
         // An answer in words only: the earlier result stands and is looked at again.
-        Outcome::Empty => match change.task.head.clone() {
-            Some(head) => verify_unless_unread(change, head),
-            None => {
-                change.release();
-                change.fail(Failure::Empty);
+        Outcome::Empty => {
+            if follow_up_on_unread(change, purpose, policy, roll) {
+                return Ok(());
             }
-        },
+            match change.task.head.clone() {
+                Some(head) => verify(change, head),
+                None => {
+                    change.release();
+                    change.fail(Failure::Empty);
+                }
+            }
+        }
         Outcome::Broke { note } => {
             let purpose = match purpose {
                 Purpose::First => Purpose::Retry,

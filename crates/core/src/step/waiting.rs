@@ -37,6 +37,10 @@ pub(super) fn prompt_given(change: &mut Change<'_>, message: MessageId) -> Decid
 }
 
 pub(super) fn message_accepted(change: &mut Change<'_>, message: MessageId) -> Decided {
+    // Only a running agent can have taken anything.
+    let (State::Working { .. } | State::Waiting { .. }) = change.state() else {
+        return Err(Refusal::WrongState);
+    };
     let unread = &mut change.task.unread;
     match unread.iter().position(|waiting| *waiting == message) {
         Some(place) => {
