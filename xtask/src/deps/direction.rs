@@ -24,7 +24,9 @@ fn examine_package(metadata: &Metadata, package: &Package) -> Vec<String> {
         .filter(|dependency| metadata.is_ours(&dependency.name))
         .filter(|dependency| {
             let target = dependency.name.as_str();
-            let is_allowed_in_tests = dependency.is_dev && DIRECTION_DEV.contains(&target);
+            // A crate's tests may use the crate itself, with a feature that only tests want.
+            let is_allowed_in_tests =
+                dependency.is_dev && (DIRECTION_DEV.contains(&target) || target == name);
             !allowed.contains(&target) && !is_allowed_in_tests
         })
         .map(|dependency| {
@@ -56,7 +58,11 @@ mod tests {
     fn the_allowed_direction_passes() {
         let workspace = metadata(&[
             ours("woodward-core", &[], &["woodward-sim"]),
-            ours("woodward-store", &["woodward-core"], &["woodward-testkit"]),
+            ours(
+                "woodward-store",
+                &["woodward-core"],
+                &["woodward-testkit", "woodward-store"],
+            ),
             ours("woodward-sim", &["woodward-core"], &[]),
             ours("woodward-testkit", &[], &[]),
             ours("woodward-api", &["woodward-core"], &[]),

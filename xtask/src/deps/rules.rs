@@ -33,7 +33,7 @@ pub(super) const DIRECTION_DEV: &[&str] = &["woodward-testkit", "woodward-sim"];
 /// Crates whose whole list of foreign dependencies is fixed.
 pub(super) const FIXED: &[(&str, &[&str])] = &[
     ("woodward-core", &["serde", "thiserror", "uuid"]),
-    ("woodward-sim", &["anyhow", "clap"]),
+    ("woodward-sim", &["anyhow", "clap", "uuid"]),
 ];
 
 /// All that may be linked into the core. Nothing here can read a clock, a file, the network, the
