@@ -161,6 +161,9 @@ pub struct Task {
     pub prompted: bool,
     /// Messages that no agent has provably taken yet, oldest first.
     pub unread: Vec<MessageId>,
+    /// Messages that an agent has taken and no run has come to an end with yet: if the run is lost,
+    /// the next one is told again.
+    pub taken: Vec<MessageId>,
     /// What it waits for.
     pub blockers: BTreeMap<TaskId, Blocker>,
     /// Its working directory, once it has one.

@@ -105,7 +105,7 @@ fn took_no_message(task: &Task) -> bool {
     let (State::Working { purpose, .. } | State::Waiting { purpose, .. }) = &task.state else {
         return false;
     };
-    *purpose == Purpose::FollowUp && !task.unread.is_empty()
+    *purpose == Purpose::FollowUp && !task.unread.is_empty() && task.taken.is_empty()
 }
 
 proptest! {
@@ -421,7 +421,8 @@ proptest! {
                     }
                     Action::StartRun { run, messages, .. } => {
                         assert_eq!(Some(*run), current_run(next));
-                        assert_eq!(messages, &next.unread, "it takes all of them along");
+                        let due = [next.taken.as_slice(), &next.unread].concat();
+                        assert_eq!(*messages, due, "it takes all of them along");
                     }
                     Action::DeliverMessage { run, message } => {
                         assert_eq!(Some(*run), current_run(next));

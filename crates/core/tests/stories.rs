@@ -1342,3 +1342,40 @@ fn an_empty_first_run_with_an_unread_message_is_followed_up() {
     story.run_ends(1, Outcome::Empty);
     assert_eq!(*story.purpose(), Purpose::FollowUp);
 }
+
+#[test]
+fn what_a_lost_run_had_taken_is_told_to_the_next() {
+    let mut story = Story::begins(Policy::default());
+    story.picked_up(1);
+    let told = message(1);
+    story.tell(Fact::PromptGiven { message: told });
+    story.tell(Fact::MessageAccepted { message: told });
+    story.tell(Fact::HandedBack);
+    let effects = story.picked_up(2);
+    let Some(Action::StartRun { messages, .. }) = effects.iter().map(|e| &e.action).next_back()
+    else {
+        panic!("{effects:?}");
+    };
+    assert_eq!(*messages, [told]);
+    story.done(2, 10);
+    assert!(story.is(StateKind::Verifying), "nothing is unread");
+    assert_eq!(story.0.task.taken, [], "a result came of it");
+}
+
+#[test]
+fn a_message_that_comes_while_another_is_followed_up_is_no_failure() {
+    let mut story = Story::in_review();
+    story.tell(Fact::ChangesRequested {
+        message: message(1),
+    });
+    story.picked_up(2);
+    story.tell(Fact::MessageAccepted {
+        message: message(1),
+    });
+    story.tell(Fact::PromptGiven {
+        message: message(2),
+    });
+    story.done(2, 11);
+    assert_eq!(*story.purpose(), Purpose::FollowUp);
+    assert_eq!(story.0.task.tally.failures, 0);
+}

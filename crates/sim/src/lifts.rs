@@ -14,10 +14,6 @@ pub struct Lifts {
     /// may be made once more, when an effect is performed late or twice. The engine must leave a
     /// mark on stopping and removing that starting and preparing respect.
     pub tombstones: bool,
-    /// A run is given only the messages that are unread. The engine must also give it those that
-    /// runs before it took and that no result came of: `step` forgets a message as soon as an agent
-    /// has taken it, also when that agent's run then breaks or its claim is lost.
-    pub retell: bool,
 }
 
 impl Lifts {
@@ -25,6 +21,5 @@ impl Lifts {
     pub const NONE: Self = Self {
         sweep: false,
         tombstones: false,
-        retell: false,
     };
 }

@@ -65,8 +65,6 @@ enum Lift {
     Sweep,
     /// A run that was stopped before it began may begin afterwards
     Tombstones,
-    /// A run is not told again what runs before it took without coming to a result
-    Retell,
 }
 
 /// Seeds of a plain sweep.
@@ -86,7 +84,6 @@ impl Args {
         let lifts = Lifts {
             sweep: self.lift.contains(&Lift::Sweep),
             tombstones: self.lift.contains(&Lift::Tombstones),
-            retell: self.lift.contains(&Lift::Retell),
         };
         Options {
             guards,

@@ -17,7 +17,7 @@ use crate::text::Note;
 use crate::time::{Roll, Timestamp};
 
 /// The most messages that wait for a task.
-const UNREAD_MAX: usize = 100;
+const MESSAGES_MAX: usize = 100;
 
 pub(super) struct Change<'a> {
     before: &'a Task,
@@ -122,11 +122,12 @@ impl<'a> Change<'a> {
 
     /// Keeps a message until an agent has provably taken it.
     pub(super) fn keep_message(&mut self, message: MessageId) -> Result<(), Refusal> {
-        let unread = &mut self.task.unread;
-        if unread.len() >= UNREAD_MAX {
-            return Err(Refusal::TooManyMessages(unread.len()));
+        let Task { unread, taken, .. } = &mut self.task;
+        let waiting = unread.len() + taken.len();
+        if waiting >= MESSAGES_MAX {
+            return Err(Refusal::TooManyMessages(waiting));
         }
-        if !unread.contains(&message) {
+        if !unread.contains(&message) && !taken.contains(&message) {
             unread.push(message);
         }
         Ok(())
@@ -233,6 +234,7 @@ pub fn create(new: &NewTask, event: &Event) -> Transition {
             since: event.at,
             prompted: new.prompted,
             unread: Vec::new(),
+            taken: Vec::new(),
             blockers: new.blockers.clone(),
             worktree: None,
             head: None,

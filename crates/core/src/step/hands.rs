@@ -81,7 +81,8 @@ fn start(change: &mut Change<'_>, run: RunId, purpose: Purpose, policy: &Policy)
         purpose: purpose.clone(),
     });
     change.task.tally.spent_by_run = Spend::NONE;
-    let messages = change.task.unread.clone();
+    let mut messages = change.task.taken.clone();
+    messages.extend(&change.task.unread);
     change.ask(Action::StartRun {
         run,
         purpose,
@@ -89,18 +90,21 @@ fn start(change: &mut Change<'_>, run: RunId, purpose: Purpose, policy: &Policy)
     });
 }
 
-/// A run has ended; what no agent has read yet comes before anything else. A follow-up run that was
-/// given its messages and took none of them has failed: otherwise there would be no end to it.
+/// A run has come to an end; what no agent has read yet comes before anything else. A follow-up run
+/// that took none of its messages has failed: otherwise there would be no end to it.
 fn follow_up_on_unread(
     change: &mut Change<'_>,
     purpose: &Purpose,
     policy: &Policy,
     roll: Roll,
 ) -> bool {
+    let took_nothing = change.task.taken.is_empty();
+    change.task.taken.clear();
     if change.task.unread.is_empty() {
+        change.task.tally.failures = 0;
         return false;
     }
-    if *purpose == Purpose::FollowUp {
+    if *purpose == Purpose::FollowUp && took_nothing {
         let note = Note::from("the agent took none of its messages");
         change.fail_attempt(Purpose::FollowUp, &note, policy, roll, |attempts| {
             Failure::AttemptsSpent {
@@ -109,6 +113,7 @@ fn follow_up_on_unread(
             }
         });
     } else {
+        change.task.tally.failures = 0;
         change.release();
         change.queue(Purpose::FollowUp);
     }
@@ -262,9 +267,6 @@ pub(super) fn run_finished(
     match outcome {
         Outcome::Done { commit } => {
             change.task.head = Some(commit.clone());
-            if *purpose != Purpose::FollowUp || change.task.unread.is_empty() {
-                change.task.tally.failures = 0;
-            }
             if !follow_up_on_unread(change, purpose, policy, roll) {
                 verify(change, commit.clone());
             }

@@ -45,6 +45,7 @@ pub(super) fn message_accepted(change: &mut Change<'_>, message: MessageId) -> D
     match unread.iter().position(|waiting| *waiting == message) {
         Some(place) => {
             unread.remove(place);
+            change.task.taken.push(message);
             Ok(())
         }
         None => Err(Refusal::AlreadyApplied),

@@ -7,8 +7,7 @@ use woodward_core::event::{Fault, Outcome};
 use woodward_core::state::Question;
 use woodward_core::task::Worktree;
 use woodward_core::{
-    Action, Actor, Effect, EffectKey, Epoch, EventSeq, Fact, MessageId, Note, RunId, TaskId,
-    Version,
+    Action, Actor, Effect, EffectKey, Epoch, Fact, MessageId, Note, RunId, TaskId, Version,
 };
 
 use super::{Then, Worker};
@@ -177,12 +176,7 @@ impl Worker {
                 effect.epoch
             )
         });
-        let mut given = if env.lifts.retell {
-            Vec::new()
-        } else {
-            taken_in_vain(env, effect.task)
-        };
-        given.extend(messages);
+        let given = messages.to_vec();
         agents::start(env, run, (effect.task, effect.epoch, id), base, given);
         Stage::Done
     }
@@ -241,31 +235,6 @@ fn asked(run: RunId, id: MessageId) -> Fact {
         choices: Vec::new(),
     };
     Fact::AgentAsked { run, question }
-}
-
-/// The messages that agents of this task have taken since its last result.
-fn taken_in_vain(env: &Env, task: TaskId) -> Vec<MessageId> {
-    let log = env.model.events_after(EventSeq(0)).iter().rev();
-    let mut taken: Vec<MessageId> = log
-        .filter(|recorded| recorded.task == task)
-        .take_while(|recorded| !is_result(&recorded.event.fact))
-        .filter_map(|recorded| match recorded.event.fact {
-            Fact::MessageAccepted { message } => Some(message),
-            _ => None,
-        })
-        .collect();
-    taken.reverse();
-    taken
-}
-
-const fn is_result(fact: &Fact) -> bool {
-    matches!(
-        fact,
-        Fact::RunFinished {
-            outcome: Outcome::Done { .. } | Outcome::Empty,
-            ..
-        }
-    )
 }
 
 /// An agent that is gone takes nothing: the message stays unread.
