@@ -191,36 +191,31 @@ pub(super) async fn a_transition_is_one_with_its_event_and_its_effects(store: Ar
     world.queued("next").await;
 }
 
+/// The fact that a working task's run has a result.
+fn finished(task: &Task) -> Fact {
+    let State::Working { run, .. } = task.state else {
+        panic!("{:?}", task.state);
+    };
+    Fact::RunFinished {
+        run,
+        outcome: Outcome::Done {
+            commit: commit_of(task),
+        },
+        total: Spend::NONE,
+    }
+}
+
 pub(super) async fn replay_of_the_log_is_the_live_task(store: Arc<dyn Store>) {
     let world = World::on(store).await;
     world.queued("auth-api").await;
     let claimed = world.claim_one().await;
     let task = world.holder_says(&claimed, prepared(&claimed)).await;
-    let State::Working { run, .. } = task.state else {
-        panic!("{:?}", task.state);
-    };
-    let finished = Fact::RunFinished {
-        run,
-        outcome: Outcome::Done {
-            commit: commit_of(&task),
-        },
-        total: Spend::NONE,
-    };
-    let task = world.holder_says(&task, finished).await;
+    let task = world.holder_says(&task, finished(&task)).await;
     let task = world.holder_says(&task, gates(&task, Verdict::Fail)).await;
     // From here under another policy: the log must remember which was in force when.
     let world = world.without_review();
-    let State::Working { run, .. } = task.state else {
-        panic!("a failing gate goes back to the agent: {:?}", task.state);
-    };
-    let finished = Fact::RunFinished {
-        run,
-        outcome: Outcome::Done {
-            commit: commit_of(&task),
-        },
-        total: Spend::NONE,
-    };
-    let task = world.holder_says(&task, finished).await;
+    // A failing gate goes back to the agent.
+    let task = world.holder_says(&task, finished(&task)).await;
     let task = world.holder_says(&task, gates(&task, Verdict::Pass)).await;
     assert_eq!(task.state.kind(), StateKind::Landing, "nobody reviews");
 

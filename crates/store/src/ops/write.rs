@@ -179,6 +179,26 @@ impl TaskWrite {
         self
     }
 
+    /// The parameters of the compare-and-set, as [`UPDATE_TASK`] numbers them.
+    pub(crate) fn update_params(&self) -> [Param<'_>; 12] {
+        let columns = &self.columns;
+        let (epoch, version) = self.before;
+        [
+            columns.epoch.into(),
+            columns.version.into(),
+            columns.state.into(),
+            Param::Int(columns.fresh),
+            Param::opt_int(columns.claim_key),
+            columns.run_at.into(),
+            Param::opt_id(columns.holder),
+            (&columns.doc).into(),
+            self.event.at.into(),
+            self.task.into(),
+            epoch.into(),
+            version.into(),
+        ]
+    }
+
     /// Whether it is one statement on PostgreSQL.
     pub(crate) fn is_single(&self) -> bool {
         self.policy.is_none() && self.reopens.is_none() && matches!(self.queue, QueueChange::Keep)

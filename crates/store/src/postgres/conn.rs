@@ -239,8 +239,6 @@ impl Conn for Session {
     }
 
     async fn write_task(&mut self, write: &TaskWrite) -> Result<bool> {
-        let columns = &write.columns;
-        let (epoch, version) = write.before;
         let keys: Vec<&str> = write.effects.iter().map(|e| e.key.as_str()).collect();
         let epochs: Vec<i64> = write
             .effects
@@ -253,19 +251,8 @@ impl Conn for Session {
             .map(|e| e.worker.map(woodward_core::WorkerId::as_uuid))
             .collect();
         let docs: Vec<&str> = write.effects.iter().map(|e| e.doc.as_str()).collect();
-        let fixed: [Param<'_>; 17] = [
-            columns.epoch.into(),
-            columns.version.into(),
-            columns.state.into(),
-            Param::Int(columns.fresh),
-            Param::opt_int(columns.claim_key),
-            columns.run_at.into(),
-            Param::opt_id(columns.holder),
-            (&columns.doc).into(),
-            write.event.at.into(),
-            write.task.into(),
-            epoch.into(),
-            version.into(),
+        let update = write.update_params();
+        let event: [Param<'_>; 5] = [
             write.event.id.into(),
             write.project.into(),
             write.event.kind.into(),
@@ -285,7 +272,8 @@ impl Conn for Session {
                 vec![resource.into(), (*claim).into(), (*length).into()],
             ),
         };
-        let mut params: Vec<&(dyn ToSql + Sync)> = fixed.iter().map(|p| p as _).collect();
+        let mut params: Vec<&(dyn ToSql + Sync)> =
+            update.iter().chain(&event).map(|p| p as _).collect();
         params.extend_from_slice(&[&keys, &epochs, &workers, &docs]);
         params.extend(extra.iter().map(|p| p as &(dyn ToSql + Sync)));
         let (_, rows) = self.run(sql, &params).await?;

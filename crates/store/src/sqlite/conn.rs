@@ -63,24 +63,7 @@ impl SqliteConn {
 
     fn write(&self, write: &TaskWrite) -> Result<bool> {
         let columns = &write.columns;
-        let (epoch, version) = write.before;
-        let updated = self.run_statement(
-            UPDATE_TASK,
-            &[
-                columns.epoch.into(),
-                columns.version.into(),
-                columns.state.into(),
-                Param::Int(columns.fresh),
-                Param::opt_int(columns.claim_key),
-                columns.run_at.into(),
-                Param::opt_id(columns.holder),
-                (&columns.doc).into(),
-                write.event.at.into(),
-                write.task.into(),
-                epoch.into(),
-                version.into(),
-            ],
-        )?;
+        let updated = self.run_statement(UPDATE_TASK, &write.update_params())?;
         if updated == 0 {
             return Ok(false);
         }

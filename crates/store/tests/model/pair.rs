@@ -362,16 +362,25 @@ impl Pair {
         }
     }
 
-    async fn open_intent(&mut self, task: usize, right: usize) -> Checked {
-        let landing: Vec<Task> = self
+    /// A task in the merge queue, the commit that was approved, and somebody's landing right.
+    fn landing(&self, task: usize, right: usize) -> Option<(Task, CommitId, Lease)> {
+        let queue: Vec<(Task, CommitId)> = self
             .tasks()
             .into_iter()
-            .filter(|task| matches!(task.state, State::Landing { .. }))
+            .filter_map(|task| match &task.state {
+                State::Landing { approval, .. } => {
+                    let approved = approval.commit.clone();
+                    Some((task, approved))
+                }
+                _ => None,
+            })
             .collect();
-        let (Some(task), Some(right)) = (pick(&landing, task), self.right(right)) else {
-            return Ok(());
-        };
-        let State::Landing { approval, .. } = &task.state else {
+        let (task, approved) = pick(&queue, task)?.clone();
+        Some((task, approved, self.right(right)?))
+    }
+
+    async fn open_intent(&mut self, task: usize, right: usize) -> Checked {
+        let Some((task, approved, right)) = self.landing(task, right) else {
             return Ok(());
         };
         let intent = Intent {
@@ -389,7 +398,7 @@ impl Pair {
         };
         let fact = Fact::IntentRecorded {
             intent: intent.id,
-            commit: approval.commit.clone(),
+            commit: approved,
             result: intent.new.clone(),
         };
         let event = Event {
@@ -451,15 +460,7 @@ impl Pair {
     }
 
     async fn send_back(&mut self, task: usize, right: usize) -> Checked {
-        let landing: Vec<Task> = self
-            .tasks()
-            .into_iter()
-            .filter(|task| matches!(task.state, State::Landing { .. }))
-            .collect();
-        let (Some(task), Some(right)) = (pick(&landing, task), self.right(right)) else {
-            return Ok(());
-        };
-        let State::Landing { approval, .. } = &task.state else {
+        let Some((task, approved, right)) = self.landing(task, right) else {
             return Ok(());
         };
         let actor = Actor::Lander {
@@ -467,7 +468,7 @@ impl Pair {
             epoch: right.epoch,
         };
         let fact = Fact::LandingConflicted {
-            commit: approval.commit.clone(),
+            commit: approved,
             files: vec!["src/lib.rs".into()],
         };
         let event = self.event(actor, fact);
