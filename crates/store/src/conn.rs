@@ -60,7 +60,13 @@ pub(crate) trait Conn: Send {
 
     /// Writes one transition: compare-and-set of the task, its event, its effects, its lease.
     /// `false` if the task was not at the expected epoch and version: then nothing was written.
-    fn write_task(&mut self, write: &TaskWrite) -> impl Future<Output = Result<bool>> + Send;
+    /// After the last statement of a transaction there is nothing left to decide, so its commit may
+    /// travel along with it.
+    fn write_task(
+        &mut self,
+        write: &TaskWrite,
+        is_last: bool,
+    ) -> impl Future<Output = Result<bool>> + Send;
 }
 
 /// One operation: what to do, as data.

@@ -30,8 +30,7 @@ impl Bare {
     /// Runs for a slice; pairs and time.
     pub(crate) fn run(&self, clients: usize, slice: Duration) -> anyhow::Result<(u64, Duration)> {
         // pgbench counts in whole seconds.
-        let seconds =
-            slice.as_secs().max(1) + u64::from(slice.subsec_millis() > 0 && slice.as_secs() > 0);
+        let seconds = slice.as_secs().max(1);
         let output = Command::new(&self.pgbench)
             .args(["-n", "-M", "prepared", "-j", "2"])
             .arg("-c")

@@ -67,6 +67,12 @@ impl Line {
     }
 }
 
+/// How much faster `after` is than `before`: the median of what neighbours in time say.
+fn change(before: &[f64], after: &[f64]) -> f64 {
+    let ratios: Vec<f64> = before.iter().zip(after).map(|(b, a)| a / b).collect();
+    median(&ratios) - 1.0
+}
+
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -91,7 +97,13 @@ impl Report {
         );
     }
 
-    pub(crate) fn add(&mut self, line: Line) {
+    pub(crate) fn add_all(&mut self, lines: Vec<Line>) {
+        for line in lines {
+            self.add(line);
+        }
+    }
+
+    fn add(&mut self, line: Line) {
         println!(
             "{:<11} {:>8} {:>8} {:>13.0} {:>13.0} {:>7.2} {:>9.2} ms",
             line.database,
@@ -121,9 +133,7 @@ impl Report {
             );
         }
         for (small, large) in self.pairs() {
-            // The raw loops of the two backlogs say how much of the difference is the machine's.
-            let drift = median(&large.raw) / median(&small.raw);
-            let change = large.rate() / small.rate() - 1.0;
+            let change = change(&small.ours, &large.ours);
             println!(
                 "{} with {} clients: backlog {} → {}: {:+.0} % (raw {:+.0} %): {}",
                 small.database,
@@ -131,7 +141,7 @@ impl Report {
                 small.backlog,
                 large.backlog,
                 change * 100.0,
-                (drift - 1.0) * 100.0,
+                self::change(&small.raw, &large.raw) * 100.0,
                 word(change >= -BACKLOG_LOSS_MAX)
             );
         }

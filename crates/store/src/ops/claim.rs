@@ -62,15 +62,16 @@ impl Op for Claim {
                 ],
             )
             .await?;
-        for row in &picked {
-            claims.tasks.push(self.take(conn, row).await?);
+        for (place, row) in picked.iter().enumerate() {
+            let is_last = place + 1 == picked.len();
+            claims.tasks.push(self.take(conn, row, is_last).await?);
         }
         Ok(claims)
     }
 }
 
 impl Claim {
-    async fn take<C: Conn>(&self, conn: &mut C, row: &Row) -> Result<Task> {
+    async fn take<C: Conn>(&self, conn: &mut C, row: &Row, is_last: bool) -> Result<Task> {
         let request = &self.request;
         let before = tasks::read(row, 0)?;
         let event = Event {
@@ -89,7 +90,12 @@ impl Claim {
         if self.new_policy {
             write = write.with_policy(&self.policy);
         }
-        if write.apply(conn).await? {
+        let written = if is_last {
+            write.apply_last(conn).await?
+        } else {
+            write.apply(conn).await?
+        };
+        if written {
             Ok(transition.next)
         } else {
             // The row is locked, so its columns can only differ from its doc if someone edited them.

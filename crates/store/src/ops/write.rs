@@ -206,10 +206,19 @@ impl TaskWrite {
 
     /// Writes it; `false` if the task was not as expected, and then nothing was written.
     pub(crate) async fn apply<C: Conn>(&self, conn: &mut C) -> Result<bool> {
+        self.write(conn, false).await
+    }
+
+    /// The same as the last thing that its transaction does.
+    pub(crate) async fn apply_last<C: Conn>(&self, conn: &mut C) -> Result<bool> {
+        self.write(conn, self.is_single()).await
+    }
+
+    async fn write<C: Conn>(&self, conn: &mut C, is_last: bool) -> Result<bool> {
         if let Some(name) = &self.reopens {
             tasks::require_free_name(conn, self.project, name).await?;
         }
-        if !conn.write_task(self).await? {
+        if !conn.write_task(self, is_last).await? {
             return Ok(false);
         }
         match &self.queue {

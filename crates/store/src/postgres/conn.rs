@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use futures_util::future::join;
+use futures_util::future::join3;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 use tokio_postgres::{Client, Error, Statement};
@@ -63,6 +63,10 @@ pub(super) struct Session {
     statements: HashMap<(usize, usize), Statement>,
     /// The transaction is to begin with the next statement, in the same round trip.
     begin_pending: bool,
+    /// The operation under way has a transaction around it.
+    in_transaction: bool,
+    /// The transaction's commit went along with its last statement.
+    commit_sent: bool,
     /// The session is not to be used again.
     lost: Option<String>,
 }
@@ -73,6 +77,8 @@ impl Session {
             client,
             statements: HashMap::new(),
             begin_pending: false,
+            in_transaction: false,
+            commit_sent: false,
             lost: None,
         }
     }
@@ -92,26 +98,27 @@ impl Session {
         again: bool,
     ) -> std::result::Result<O::Out, Broken> {
         let own_commit = op.single() && !again;
-        self.begin_pending = !O::READ && !own_commit;
+        self.in_transaction = !O::READ && !own_commit;
+        self.begin_pending = self.in_transaction;
+        self.commit_sent = false;
         let result = op.run(self, again).await;
         if let Some(reason) = self.lost.clone() {
-            return Err(if own_commit {
+            return Err(if own_commit || self.commit_sent {
                 Broken::Committing(reason)
             } else {
                 Broken::Before(reason)
             });
         }
-        let in_transaction = !O::READ && !own_commit && !self.begin_pending;
+        let open = self.in_transaction && !self.begin_pending && !self.commit_sent;
         self.begin_pending = false;
         match result {
-            Ok(out) if in_transaction => match self.client.batch_execute("COMMIT").await {
+            Ok(out) if open => match self.client.batch_execute("COMMIT").await {
                 Ok(()) => Ok(out),
                 Err(error) => Err(self.commit_failed(&error)),
             },
             Ok(out) => Ok(out),
             Err(error) => {
-                if in_transaction && let Err(rollback) = self.client.batch_execute("ROLLBACK").await
-                {
+                if open && let Err(rollback) = self.client.batch_execute("ROLLBACK").await {
                     self.lost = Some(rollback.to_string());
                 }
                 Err(Broken::Refused(error))
@@ -144,11 +151,13 @@ impl Session {
         Ok(statement)
     }
 
-    /// Runs one statement; the first one of a transaction takes its BEGIN along.
+    /// Runs one statement; the first one of a transaction takes its BEGIN along, the last one may
+    /// take its COMMIT. (If the statement fails, the server turns that COMMIT into a rollback.)
     async fn run(
         &mut self,
         sql: &'static str,
         params: &[&(dyn ToSql + Sync)],
+        with_commit: bool,
     ) -> Result<(u64, Vec<tokio_postgres::Row>)> {
         let statement = self.statement(sql).await?;
         let changes = statement.columns().is_empty();
@@ -174,9 +183,20 @@ impl Session {
                     .map(|rows| (rows.len() as u64, rows))
             }
         };
+        let commit = async {
+            if with_commit {
+                client.batch_execute("COMMIT").await
+            } else {
+                Ok(())
+            }
+        };
+        self.commit_sent = with_commit;
         // Polled in this order, so sent in this order.
-        let (begun, result) = join(begin, run).await;
-        match begun.and(result) {
+        let (begun, result, committed) = join3(begin, run, commit).await;
+        match begun
+            .and(result)
+            .and_then(|result| committed.map(|()| result))
+        {
             Ok(result) => Ok(result),
             Err(error) => Err(self.classify(&error)),
         }
@@ -229,16 +249,16 @@ impl Conn for Session {
 
     async fn execute(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<u64> {
         let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|p| p as _).collect();
-        self.run(sql, &params).await.map(|(count, _)| count)
+        self.run(sql, &params, false).await.map(|(count, _)| count)
     }
 
     async fn query(&mut self, sql: &'static str, params: &[Param<'_>]) -> Result<Vec<Row>> {
         let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|p| p as _).collect();
-        let (_, rows) = self.run(sql, &params).await?;
+        let (_, rows) = self.run(sql, &params, false).await?;
         rows.iter().map(row).collect()
     }
 
-    async fn write_task(&mut self, write: &TaskWrite) -> Result<bool> {
+    async fn write_task(&mut self, write: &TaskWrite, is_last: bool) -> Result<bool> {
         let keys: Vec<&str> = write.effects.iter().map(|e| e.key.as_str()).collect();
         let epochs: Vec<i64> = write
             .effects
@@ -276,7 +296,8 @@ impl Conn for Session {
             update.iter().chain(&event).map(|p| p as _).collect();
         params.extend_from_slice(&[&keys, &epochs, &workers, &docs]);
         params.extend(extra.iter().map(|p| p as &(dyn ToSql + Sync)));
-        let (_, rows) = self.run(sql, &params).await?;
+        let with_commit = is_last && self.in_transaction;
+        let (_, rows) = self.run(sql, &params, with_commit).await?;
         let written: i64 = rows.first().map_or(0, |row| row.get(0));
         Ok(written == 1)
     }

@@ -131,7 +131,7 @@ impl Conn for SqliteConn {
         self.rows(sql, params)
     }
 
-    async fn write_task(&mut self, write: &TaskWrite) -> Result<bool> {
+    async fn write_task(&mut self, write: &TaskWrite, _is_last: bool) -> Result<bool> {
         self.write(write)
     }
 }

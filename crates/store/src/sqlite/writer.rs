@@ -24,6 +24,9 @@ const GROUP_MAX: usize = 256;
 /// The longest wait for the others of a group that is known to come back together.
 const GATHER_MAX: Duration = Duration::from_micros(300);
 
+/// How long the writer looks for the next job before it sleeps.
+const LINGER: Duration = Duration::from_micros(150);
+
 #[derive(Debug)]
 pub(super) struct Writer {
     /// `None` once it is being closed.
@@ -82,7 +85,7 @@ type Group = Vec<Box<dyn Job>>;
 
 impl Scribe {
     fn work(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
-        while let Some(first) = queue.blocking_recv() {
+        while let Some(first) = next(&mut queue) {
             let group = self.gather(first, &mut queue);
             self.last_group = group.len();
             self.write(group);
@@ -204,6 +207,20 @@ impl Scribe {
             self.told.send_modify(|count| *count += 1);
         }
     }
+}
+
+/// The next job. Whoever was just answered is likely to ask again at once, and waking a sleeping thread
+/// takes longer than that, so the writer looks for a moment before it sleeps.
+fn next(queue: &mut mpsc::Receiver<Box<dyn Job>>) -> Option<Box<dyn Job>> {
+    let started = Instant::now();
+    while started.elapsed() < LINGER {
+        match queue.try_recv() {
+            Ok(job) => return Some(job),
+            Err(mpsc::error::TryRecvError::Disconnected) => return None,
+            Err(mpsc::error::TryRecvError::Empty) => thread::yield_now(),
+        }
+    }
+    queue.blocking_recv()
 }
 
 /// One failure, answered to everyone it concerns.

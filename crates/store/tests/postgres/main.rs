@@ -48,24 +48,30 @@ async fn claims_in_log(world: &World) -> usize {
         .count()
 }
 
+/// The first claim of a process also stores its policy and commits on its own; later ones send their
+/// commit along with the write. Both must survive.
+async fn a_claim_survives(cut: Cut) {
+    for claims_before in [0, 1] {
+        let (proxy, world) = behind_proxy().await;
+        for _ in 0..claims_before {
+            world.claim_one().await;
+        }
+        proxy.cut(cut);
+        let claimed = world.claim_one().await;
+        assert!(proxy.has_cut(), "something was really lost");
+        assert_eq!(claims_in_log(&world).await, claims_before + 1, "once");
+        assert_eq!(world.reload(&claimed).await, claimed);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_whose_answer_was_lost_is_found_again() {
-    let (proxy, world) = behind_proxy().await;
-    proxy.cut(Cut::AnswerTo("COMMIT"));
-    let claimed = world.claim_one().await;
-    assert!(proxy.has_cut(), "the answer was really lost");
-    assert_eq!(claims_in_log(&world).await, 1, "claimed once");
-    assert_eq!(world.reload(&claimed).await, claimed);
+    a_claim_survives(Cut::AnswerTo("COMMIT")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_never_arrived_is_made_once() {
-    let (proxy, world) = behind_proxy().await;
-    proxy.cut(Cut::Request("COMMIT"));
-    let claimed = world.claim_one().await;
-    assert!(proxy.has_cut(), "the request was really lost");
-    assert_eq!(claims_in_log(&world).await, 1, "claimed once");
-    assert_eq!(world.reload(&claimed).await, claimed);
+    a_claim_survives(Cut::Request("COMMIT")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
