@@ -87,6 +87,10 @@ pub enum Standing {
     Failed(Note),
 }
 
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 impl Task {
     /// What this task means for those that come after it; `None` once it has landed.
     pub fn standing(&self) -> Option<Standing> {
@@ -135,6 +139,9 @@ pub struct Tally {
 }
 
 /// One unit of work.
+///
+/// What is absent is not written: a task is stored with every change, and most have little to say. It
+/// also means that a record from before a field existed can be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// Its identity.
@@ -144,6 +151,7 @@ pub struct Task {
     /// What people type.
     pub name: TaskName,
     /// What was asked for.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub spec: TaskSpec,
     /// When it was created.
     pub created_at: Timestamp,
@@ -152,6 +160,7 @@ pub struct Task {
     /// How many events shaped it.
     pub version: Version,
     /// Who holds its claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<WorkerId>,
     /// Where it is.
     pub state: State,
@@ -160,16 +169,22 @@ pub struct Task {
     /// Whether it has a prompt.
     pub prompted: bool,
     /// Messages that no agent has provably taken yet, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<MessageId>,
     /// Messages that an agent has taken and no run has come to an end with yet: if the run is lost,
     /// the next one is told again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken: Vec<MessageId>,
     /// What it waits for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub blockers: BTreeMap<TaskId, Blocker>,
     /// Its working directory, once it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
     /// The last commit a run produced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitId>,
     /// What it has used up.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub tally: Tally,
 }

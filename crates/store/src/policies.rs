@@ -3,8 +3,7 @@
 //! A decision depends on the policy in force, so each event refers to the policy it was decided under.
 //! Policies are few and events are many: a policy is stored once, under a digest.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use woodward_core::Policy;
 
@@ -50,29 +49,51 @@ fn digest(doc: &str) -> String {
     format!("{hash:032x}")
 }
 
-/// Which policies this process knows to be in the database, so that storing one is not part of every
-/// transition.
+/// The policies that this process has met: their names, and which are known to be in the database, so
+/// that neither naming nor storing one is part of every transition.
 #[derive(Debug, Default)]
-pub(crate) struct PolicyBook(Mutex<HashSet<String>>);
+pub(crate) struct PolicyBook(Mutex<Vec<Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    policy: Arc<NamedPolicy>,
+    is_stored: bool,
+}
 
 impl PolicyBook {
-    /// Bounded: a process sees few policies, and forgetting one costs one statement.
-    const MAX: usize = 1_024;
+    /// Bounded: a process works under few policies at a time, and forgetting one costs little.
+    const MAX: usize = 16;
 
-    pub(crate) fn is_new(&self, policy: &NamedPolicy) -> bool {
-        !self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(&policy.digest)
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn stored(&self, digest: String) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= Self::MAX {
-            known.clear();
+    /// The policy with its name, and whether it must still be stored.
+    pub(crate) fn look_up(&self, policy: &Policy) -> (Arc<NamedPolicy>, bool) {
+        let mut entries = self.entries();
+        if let Some(entry) = entries.iter().find(|entry| entry.policy.policy == *policy) {
+            return (Arc::clone(&entry.policy), !entry.is_stored);
         }
-        known.insert(digest);
+        if entries.len() >= Self::MAX {
+            entries.clear();
+        }
+        let named = Arc::new(NamedPolicy::new(policy.clone()));
+        entries.push(Entry {
+            policy: Arc::clone(&named),
+            is_stored: false,
+        });
+        (named, true)
+    }
+
+    /// The policy is in the database now.
+    pub(crate) fn stored(&self, policy: &NamedPolicy) {
+        let mut entries = self.entries();
+        if let Some(entry) = entries
+            .iter_mut()
+            .find(|entry| entry.policy.digest == policy.digest)
+        {
+            entry.is_stored = true;
+        }
     }
 }
 

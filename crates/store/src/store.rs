@@ -4,6 +4,7 @@
 //! decides anything: decisions are `woodward_core`'s, made inside the transaction where they must be.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use woodward_core::landing::Intent;
@@ -20,7 +21,7 @@ use crate::ops::{
     claim, create, effects, events, gates, landing, leases, messages, projects, retention, runs,
     tasks, workers, write,
 };
-use crate::policies::{NamedPolicy, PolicyBook};
+use crate::policies::PolicyBook;
 use crate::records::{
     ClaimRequest, Claims, CloseIntent, CreateTasks, Created, Delivery, EventPage, GateResult,
     LeaseRef, LeaseRequest, Message, NewMessage, OpenIntent, Project, Queued, RecordedIntent,
@@ -238,19 +239,16 @@ impl<B: Backend> Store for B {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claims> {
-        let policy = NamedPolicy::new(request.policy.clone());
-        let new_policy = self.policies().is_new(&policy);
-        let digest = policy.digest.clone();
-        let claims = self
-            .perform(claim::Claim {
-                request,
-                policy,
-                ids: IdSource,
-                new_policy,
-            })
-            .await?;
+        let (policy, new_policy) = self.policies().look_up(&request.policy);
+        let op = claim::Claim {
+            request,
+            policy: Arc::clone(&policy),
+            ids: IdSource,
+            new_policy,
+        };
+        let claims = self.perform(op).await?;
         if new_policy && !claims.tasks.is_empty() {
-            self.policies().stored(digest);
+            self.policies().stored(&policy);
         }
         Ok(claims)
     }
@@ -262,15 +260,14 @@ impl<B: Backend> Store for B {
     async fn commit(&self, before: &Task, event: &Event, policy: &Policy) -> Result<Transition> {
         let transition = write::decide(before, event, policy)?;
         let fence = write::Fence::of(event, before);
-        let policy = NamedPolicy::new(policy.clone());
+        let (policy, new_policy) = self.policies().look_up(policy);
         let mut write = write::TaskWrite::new(before, event, &policy, &transition, None);
-        let new_policy = self.policies().is_new(&policy);
         if new_policy {
             write = write.with_policy(&policy);
         }
         self.perform(write::Commit { write, fence }).await?;
         if new_policy {
-            self.policies().stored(policy.digest);
+            self.policies().stored(&policy);
         }
         Ok(transition)
     }
@@ -279,7 +276,7 @@ impl<B: Backend> Store for B {
         self.perform(write::Advance {
             task,
             event,
-            policy: NamedPolicy::new(policy),
+            policy: self.policies().look_up(&policy).0,
         })
         .await
     }
@@ -369,7 +366,7 @@ impl<B: Backend> Store for B {
         self.perform(leases::ExpireLeases {
             grace,
             limit,
-            policy: NamedPolicy::new(policy),
+            policy: self.policies().look_up(&policy).0,
             ids: IdSource,
         })
         .await
@@ -440,14 +437,14 @@ impl<B: Backend> Store for B {
     }
 
     async fn open_intent(&self, intent: OpenIntent) -> Result<()> {
-        let policy = NamedPolicy::new(intent.policy.clone());
+        let policy = self.policies().look_up(&intent.policy).0;
         let open = intent;
         self.perform(landing::RecordIntent { open, policy }).await
     }
 
     async fn close_intent(&self, close: CloseIntent) -> Result<()> {
         self.perform(landing::FinishIntent {
-            policy: NamedPolicy::new(close.policy.clone()),
+            policy: self.policies().look_up(&close.policy).0,
             close,
             ids: IdSource,
         })

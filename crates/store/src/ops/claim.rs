@@ -3,6 +3,8 @@
 //! Closes crash window 1: a claim whose answer was lost is found again by its id, or its lease runs
 //! out.
 
+use std::sync::Arc;
+
 use woodward_core::schedule::{Admission, Load, admit};
 use woodward_core::{Actor, Event, Fact, ProjectId, Task, Timestamp};
 
@@ -18,7 +20,7 @@ use crate::records::{ClaimRequest, Claims};
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) request: ClaimRequest,
-    pub(crate) policy: NamedPolicy,
+    pub(crate) policy: Arc<NamedPolicy>,
     pub(crate) ids: IdSource,
     /// Whether the policy must be written too.
     pub(crate) new_policy: bool,

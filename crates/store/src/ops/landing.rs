@@ -3,6 +3,8 @@
 //! Closes crash windows 14 and 15: the intention to move a branch is on record before the branch
 //! moves, one a branch, and stays pending until somebody has looked at the branch.
 
+use std::sync::Arc;
+
 use woodward_core::landing::{Intent, IntentState};
 use woodward_core::lease::Resource;
 use woodward_core::{
@@ -123,7 +125,7 @@ async fn record<C: Conn>(
     conn: &mut C,
     before: &Task,
     event: &Event,
-    policy: &NamedPolicy,
+    policy: &Arc<NamedPolicy>,
 ) -> Result<()> {
     let transition = decide(before, event, &policy.policy)?;
     let write = TaskWrite::new(before, event, policy, &transition, None).with_policy(policy);
@@ -139,7 +141,7 @@ async fn record<C: Conn>(
 #[derive(Debug)]
 pub(crate) struct RecordIntent {
     pub(crate) open: OpenIntent,
-    pub(crate) policy: NamedPolicy,
+    pub(crate) policy: Arc<NamedPolicy>,
 }
 
 impl Op for RecordIntent {
@@ -219,7 +221,7 @@ async fn already_there<C: Conn>(conn: &mut C, intent: &Intent) -> Result<()> {
 #[derive(Debug)]
 pub(crate) struct FinishIntent {
     pub(crate) close: CloseIntent,
-    pub(crate) policy: NamedPolicy,
+    pub(crate) policy: Arc<NamedPolicy>,
     pub(crate) ids: IdSource,
 }
 

@@ -4,6 +4,8 @@
 //! serves all other resources. Time is the database's. Rows are locked in one order everywhere
 //! (task, then lease), so that two operations can't wait for each other.
 
+use std::sync::Arc;
+
 use woodward_core::lease::{Lease, Resource};
 use woodward_core::{Actor, Epoch, Event, Fact, Millis, Task, TaskId, Timestamp, WorkerId};
 
@@ -230,7 +232,7 @@ impl Op for ReleaseLease {
 pub(crate) struct ExpireLeases {
     pub(crate) grace: Millis,
     pub(crate) limit: u32,
-    pub(crate) policy: NamedPolicy,
+    pub(crate) policy: Arc<NamedPolicy>,
     pub(crate) ids: IdSource,
 }
 

@@ -3,6 +3,8 @@
 //! Everything is computed before the transaction begins, so that it is short. What a transition
 //! means for leases and for the merge queue is read off the task before and after it.
 
+use std::sync::Arc;
+
 use woodward_core::lease::Resource;
 use woodward_core::queue::entry_of;
 use woodward_core::schedule::rank;
@@ -30,7 +32,7 @@ pub(crate) struct TaskWrite {
     /// The name that a finished task takes back.
     reopens: Option<TaskName>,
     /// The policy, if it must be stored too.
-    policy: Option<NamedPolicy>,
+    policy: Option<Arc<NamedPolicy>>,
 }
 
 /// A task's columns.
@@ -174,8 +176,8 @@ impl TaskWrite {
     }
 
     /// Also stores the policy, which no earlier write of this process has.
-    pub(crate) fn with_policy(mut self, policy: &NamedPolicy) -> Self {
-        self.policy = Some(policy.clone());
+    pub(crate) fn with_policy(mut self, policy: &Arc<NamedPolicy>) -> Self {
+        self.policy = Some(Arc::clone(policy));
         self
     }
 
@@ -359,7 +361,7 @@ pub(crate) async fn explain_miss<C: Conn>(
 pub(crate) struct Advance {
     pub(crate) task: TaskId,
     pub(crate) event: Event,
-    pub(crate) policy: NamedPolicy,
+    pub(crate) policy: Arc<NamedPolicy>,
 }
 
 impl Op for Advance {

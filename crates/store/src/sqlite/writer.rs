@@ -21,8 +21,9 @@ use crate::error::{Result, StoreError};
 const QUEUE_MAX: usize = 1_024;
 /// The most operations of one commit.
 const GROUP_MAX: usize = 256;
-/// The longest wait for the others of a group that is known to come back together.
-const GATHER_MAX: Duration = Duration::from_micros(300);
+/// The longest wait for the others of a group that is known to come back together: about what the
+/// commit that it saves would cost.
+const GATHER_MAX: Duration = Duration::from_micros(800);
 
 /// How long the writer looks for the next job before it sleeps.
 const LINGER: Duration = Duration::from_micros(150);
