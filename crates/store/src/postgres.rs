@@ -73,6 +73,7 @@ impl PostgresStore {
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             StoreError::Unavailable(format!("the database's address is wrong: {error}"))
         })?;
+        let config = pool::with_time_limits(config);
         let pool = Pool::new(config.clone(), options.connections);
         migrations::run(&pool).await?;
         Ok(Self {

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::{Config, NoTls};
@@ -15,6 +16,10 @@ const SETTINGS: &str = "SET synchronous_commit = on;
      SET lock_timeout = '20s';
      SET idle_in_transaction_session_timeout = '30s';
      SET application_name = 'woodward'";
+
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// How long data may stay unacknowledged, and how long a session may be silent before it is probed.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -83,6 +88,18 @@ impl Pool {
                 .push(leased.session);
         }
     }
+}
+
+/// A server that is unreachable rather than gone must be noticed, too.
+pub(super) fn with_time_limits(mut config: Config) -> Config {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_MAX);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE_MAX);
+    }
+    config.keepalives_idle(SILENCE_MAX);
+    config
 }
 
 /// Opens a session.
