@@ -5,6 +5,7 @@
 //! transaction would serialise all commits), with a poll behind it.
 
 pub(crate) mod conn;
+mod link;
 mod migrations;
 mod notify;
 mod pool;
@@ -99,16 +100,16 @@ impl Backend for PostgresStore {
         let mut again = false;
         loop {
             let broken = match inner.pool.take().await {
-                Ok(mut session) => match session.perform(&op, again).await {
+                Ok(mut link) => match link.perform(&op, again).await {
                     Ok(out) => {
-                        inner.pool.give_back(session);
+                        inner.pool.give_back(link);
                         if !O::READ {
                             inner.notifier.tell();
                         }
                         return Ok(out);
                     }
                     Err(Broken::Refused(error)) => {
-                        inner.pool.give_back(session);
+                        inner.pool.give_back(link);
                         return Err(error);
                     }
                     Err(broken) => broken,

@@ -9,9 +9,9 @@ use crate::migrate::{self, POSTGRES};
 const LOCK: i64 = 0x776f_6f64_7761_7264;
 
 pub(super) async fn run(pool: &Pool) -> Result<()> {
-    let mut session = pool.take().await.map_err(StoreError::Unavailable)?;
-    let outcome = migrate(&mut session).await;
-    pool.give_back(session);
+    let mut link = pool.take().await.map_err(StoreError::Unavailable)?;
+    let outcome = link.with_session(migrate).await;
+    pool.give_back(link);
     outcome
 }
 

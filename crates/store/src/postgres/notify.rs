@@ -12,7 +12,8 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Config, NoTls};
 
-use super::pool::{connect, describe};
+use super::link::Link;
+use super::pool::describe;
 
 const CHANNEL_LISTEN: &str = "LISTEN woodward";
 const CHANNEL_NOTIFY: &str = "NOTIFY woodward";
@@ -61,22 +62,16 @@ impl Drop for Notifier {
 }
 
 async fn tell_others(config: Config, dirty: Arc<Notify>) {
-    let mut session = None;
+    let mut link = None;
     loop {
         dirty.notified().await;
         tokio::time::sleep(DEBOUNCE).await;
-        let open = match session.take() {
+        let open = match link.take() {
             Some(open) => Ok(open),
-            None => connect(&config).await,
+            None => Link::open(&config).await,
         };
         let told = match open {
-            Ok(mut open) => match open.client().batch_execute(CHANNEL_NOTIFY).await {
-                Ok(()) => {
-                    session = Some(open);
-                    Ok(())
-                }
-                Err(error) => Err(describe(&error)),
-            },
+            Ok(mut open) => open.batch(CHANNEL_NOTIFY).await.map(|()| link = Some(open)),
             Err(reason) => Err(reason),
         };
         if let Err(reason) = told {

@@ -5,17 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
 
-use super::conn::Session;
-
-/// What every session is set to. `synchronous_commit`: an acknowledged commit is on disk, whatever
-/// the server's default. The time-outs bound what a lost client or a stuck lock can hold up.
-const SETTINGS: &str = "SET synchronous_commit = on;
-     SET statement_timeout = '60s';
-     SET lock_timeout = '20s';
-     SET idle_in_transaction_session_timeout = '30s';
-     SET application_name = 'woodward'";
+use super::link::Link;
 
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long data may stay unacknowledged, and how long a session may be silent before it is probed.
@@ -25,27 +17,27 @@ const SILENCE_MAX: Duration = Duration::from_secs(15);
 pub(super) struct Pool {
     config: Config,
     places: Semaphore,
-    idle: Mutex<Vec<Session>>,
+    idle: Mutex<Vec<Link>>,
 }
 
 /// A session with its place in the pool.
 #[derive(Debug)]
 pub(super) struct Leased<'a> {
-    session: Session,
+    link: Link,
     _place: SemaphorePermit<'a>,
 }
 
 impl Deref for Leased<'_> {
-    type Target = Session;
+    type Target = Link;
 
-    fn deref(&self) -> &Session {
-        &self.session
+    fn deref(&self) -> &Link {
+        &self.link
     }
 }
 
 impl DerefMut for Leased<'_> {
-    fn deref_mut(&mut self) -> &mut Session {
-        &mut self.session
+    fn deref_mut(&mut self) -> &mut Link {
+        &mut self.link
     }
 }
 
@@ -67,25 +59,25 @@ impl Pool {
             .map_err(|error| error.to_string())?;
         let idle = {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            std::iter::from_fn(|| idle.pop()).find(Session::is_usable)
+            std::iter::from_fn(|| idle.pop()).find(Link::is_usable)
         };
-        let session = match idle {
-            Some(session) => session,
-            None => connect(&self.config).await?,
+        let link = match idle {
+            Some(link) => link,
+            None => Link::open(&self.config).await?,
         };
         Ok(Leased {
-            session,
+            link,
             _place: place,
         })
     }
 
     /// Keeps a session for the next one; a broken one is let go.
     pub(super) fn give_back(&self, leased: Leased<'_>) {
-        if leased.session.is_usable() {
+        if leased.link.is_usable() {
             self.idle
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .push(leased.session);
+                .push(leased.link);
         }
     }
 }
@@ -100,24 +92,6 @@ pub(super) fn with_time_limits(mut config: Config) -> Config {
     }
     config.keepalives_idle(SILENCE_MAX);
     config
-}
-
-/// Opens a session.
-pub(super) async fn connect(config: &Config) -> Result<Session, String> {
-    let (client, connection) = config
-        .connect(NoTls)
-        .await
-        .map_err(|error| describe(&error))?;
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a database session ended");
-        }
-    });
-    client
-        .batch_execute(SETTINGS)
-        .await
-        .map_err(|error| describe(&error))?;
-    Ok(Session::new(client))
 }
 
 /// An error of the driver with its cause, which its own text leaves out.
