@@ -1,0 +1,49 @@
+//! What goes over the wire: the types of the HTTP API and of `--json`, and the client.
+//!
+//! The types are versioned by [`SCHEMA`]; a field may be added, never renamed or taken away within
+//! a version. This crate never decides and never prints.
+
+pub mod client;
+mod logs;
+mod problem;
+mod project;
+mod requests;
+mod status;
+mod task;
+
+pub use logs::{LogSource, LogText};
+pub use problem::{Code, Problem};
+pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};
+pub use requests::{
+    Answer, AnswerState, Approve, Asked, CancelTask, Changed, CreateTasks, Done, MergeTask,
+    NewQuestion, Note, PauseTask, TaskDraft, Text, Undo,
+};
+pub use status::{Load, Progress, Spent, StatusView, TaskSummary};
+pub use task::{
+    CreatedTask, DiffStat, DiffText, FileStat, GateView, MessageView, QuestionView, RescueView,
+    RunView, TaskDetail, Timeline, TimelineEntry,
+};
+
+use serde::{Deserialize, Serialize};
+
+/// The version of every type here.
+pub const SCHEMA: u32 = 1;
+
+/// What every answer of the API and every `--json` output is wrapped in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope<T> {
+    /// The version of `data`.
+    pub schema: u32,
+    /// The answer.
+    pub data: T,
+}
+
+impl<T> Envelope<T> {
+    /// Wraps an answer of today's version.
+    pub const fn new(data: T) -> Self {
+        Self {
+            schema: SCHEMA,
+            data,
+        }
+    }
+}
