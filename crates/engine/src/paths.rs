@@ -1,0 +1,143 @@
+//! Where things are on this machine.
+//!
+//! The state directory belongs to one user and one daemon. Worktrees are never inside a repository:
+//! an agent that walks up from a nested one would edit the person's checkout.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The longest path a Unix socket can have.
+const SOCKET_PATH_MAX: usize = 100;
+
+/// The places of one daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    state: PathBuf,
+}
+
+/// There is nowhere to keep state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("neither WOODWARD_STATE_DIR nor XDG_STATE_HOME nor HOME says where to keep state")]
+pub struct NoStateDir;
+
+impl Paths {
+    /// The places below a state directory.
+    pub fn new(state: impl Into<PathBuf>) -> Self {
+        Self {
+            state: state.into(),
+        }
+    }
+
+    /// The places that the environment names: `WOODWARD_STATE_DIR`, else `woodward` in
+    /// `XDG_STATE_HOME`, else in `~/.local/state`.
+    pub fn from_env() -> Result<Self, NoStateDir> {
+        Self::from_vars(|name| std::env::var_os(name).filter(|value| !value.is_empty()))
+    }
+
+    fn from_vars(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, NoStateDir> {
+        let absolute = |name| var(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        absolute("WOODWARD_STATE_DIR")
+            .or_else(|| absolute("XDG_STATE_HOME").map(|home| home.join("woodward")))
+            .or_else(|| absolute("HOME").map(|home| home.join(".local/state/woodward")))
+            .map(Self::new)
+            .ok_or(NoStateDir)
+    }
+
+    /// All of the daemon's state.
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
+    /// The embedded database.
+    pub fn database(&self) -> PathBuf {
+        self.state.join("woodward.db")
+    }
+
+    /// Held by the daemon as long as it lives.
+    pub fn daemon_lock(&self) -> PathBuf {
+        self.state.join("daemon.lock")
+    }
+
+    /// The daemon's log.
+    pub fn daemon_log(&self) -> PathBuf {
+        self.state.join("daemon.log")
+    }
+
+    /// This machine's durable name as a worker.
+    pub fn worker(&self) -> PathBuf {
+        self.state.join("worker.id")
+    }
+
+    /// The daemon's socket. Where the state directory's own path is too long for a socket, it is in
+    /// the temporary directory under a name derived from it.
+    pub fn socket(&self) -> PathBuf {
+        let plain = self.state.join("woodward.sock");
+        if plain.as_os_str().len() <= SOCKET_PATH_MAX {
+            return plain;
+        }
+        let digest = fnv(self.state.as_os_str().as_encoded_bytes());
+        Path::new("/tmp").join(format!("woodward-{digest:016x}/woodward.sock"))
+    }
+
+    /// What belongs to one run of an agent: prompt, output, exit.
+    pub fn run(&self, run: woodward_core::RunId) -> PathBuf {
+        self.state.join("runs").join(run.to_string())
+    }
+
+    /// What belongs to the gates of one commit of a task.
+    pub fn gates(&self, task: woodward_core::TaskId, commit: &woodward_core::CommitId) -> PathBuf {
+        self.state
+            .join("gates")
+            .join(task.to_string())
+            .join(commit.as_str())
+    }
+}
+
+/// A short, stable name for a long path.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(vars: &[(&str, &str)]) -> Option<PathBuf> {
+        Paths::from_vars(|name| {
+            let (_, value) = vars.iter().find(|(known, _)| *known == name)?;
+            Some(value.into())
+        })
+        .ok()
+        .map(|paths| paths.state)
+    }
+
+    #[test]
+    fn the_most_specific_variable_wins() {
+        let home = ("HOME", "/home/ada");
+        assert_eq!(
+            from(&[home]).unwrap(),
+            Path::new("/home/ada/.local/state/woodward")
+        );
+        let xdg = ("XDG_STATE_HOME", "/var/xdg");
+        assert_eq!(from(&[home, xdg]).unwrap(), Path::new("/var/xdg/woodward"));
+        let own = ("WOODWARD_STATE_DIR", "/srv/ww");
+        assert_eq!(from(&[home, xdg, own]).unwrap(), Path::new("/srv/ww"));
+    }
+
+    #[test]
+    fn a_relative_directory_does_not_count() {
+        assert_eq!(from(&[("WOODWARD_STATE_DIR", "state")]), None);
+        assert_eq!(from(&[]), None);
+    }
+
+    #[test]
+    fn a_socket_path_is_never_too_long() {
+        let deep = Paths::new(format!("/{}", "deep/".repeat(40)));
+        assert!(deep.socket().as_os_str().len() <= SOCKET_PATH_MAX);
+        assert_ne!(deep.socket(), Paths::new("/other").socket());
+    }
+}
