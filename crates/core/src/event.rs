@@ -239,6 +239,11 @@ pub enum Fact {
         /// Why.
         reason: Note,
     },
+    /// A person took the giving-up back.
+    Restored {
+        /// Its working directory, if that was brought back too.
+        worktree: Option<Worktree>,
+    },
     /// Another task takes its place.
     Superseded {
         /// That task.
@@ -339,6 +344,7 @@ words! {
     Self::Resumed => "resumed",
     Self::Retried => "retried",
     Self::Cancelled { .. } => "cancelled",
+    Self::Restored { .. } => "restored",
     Self::Superseded { .. } => "superseded",
 }
 

@@ -261,6 +261,7 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::Resumed => person::resumed(change, policy),
         Fact::Retried => person::retried(change),
         Fact::Cancelled { reason } => person::cancelled(change, reason),
+        Fact::Restored { worktree } => person::restored(change, worktree.as_ref()),
         Fact::Superseded { by } => person::superseded(change, *by),
     }
 }

@@ -875,6 +875,32 @@ fn a_cancelled_task_leaves_nothing_behind_and_can_be_retried() {
 }
 
 #[test]
+fn a_cancelled_task_brought_back_lies_still_with_its_worktree() {
+    let mut story = Story::begins(Policy::default());
+    story.picked_up(1);
+    let worktree = story.0.task.worktree.clone();
+    story.tell(Fact::Cancelled { reason: "".into() });
+    assert_eq!(story.0.task.worktree, None);
+    let asked = story.tell(Fact::Restored {
+        worktree: worktree.clone(),
+    });
+    assert_eq!(verbs(&asked), ["tell_dependents"]);
+    assert_eq!(story.0.task.worktree, worktree);
+    assert_eq!(story.0.task.state.kind(), StateKind::Paused);
+    story.tell(Fact::Resumed);
+    assert_eq!(story.purpose(), &Purpose::Continue);
+
+    let mut draft = Story(World::create(new_task(false, &[]), Policy::default()));
+    draft.tell(Fact::Cancelled { reason: "".into() });
+    draft.tell(Fact::Restored { worktree: None });
+    assert_eq!(draft.0.task.state, State::Draft);
+    assert_eq!(
+        draft.refuses(Fact::Restored { worktree: None }),
+        Refusal::WrongState
+    );
+}
+
+#[test]
 fn a_task_is_created_once() {
     let story = Story::begins(Policy::default());
     let again = Fact::Created(new_task(true, &[]));

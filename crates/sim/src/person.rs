@@ -170,6 +170,7 @@ impl Person {
                 message: env.ids.message(),
             },
             6 => Fact::Superseded { by: any(env) },
+            7 if env.rng.chance(500) => Fact::Restored { worktree: None },
             7 => Fact::Retried,
             8..10 => return self.push_by_hand(env, task),
             10 => Fact::BudgetSet { budget: drawn(env) },

@@ -104,6 +104,7 @@ cases! {
     }
     effects {
         effects_of_a_task_come_in_order,
+        what_was_handed_to_a_dead_process_is_due_when_its_worker_is_back,
         an_effect_comes_again_until_it_is_done,
         a_late_performer_is_told,
         effects_of_a_lost_claim_are_voided,

@@ -173,7 +173,7 @@ pub trait Store: Send + Sync + 'static {
     /// A landing on record.
     async fn load_intent(&self, intent: IntentId) -> Result<Option<RecordedIntent>>;
 
-    /// A process starts to speak for a worker.
+    /// A process starts to speak for a worker. Effects handed to its predecessor are due again.
     async fn register_worker(
         &self,
         worker: WorkerId,

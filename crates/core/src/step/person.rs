@@ -12,6 +12,7 @@ use crate::policy::Policy;
 use crate::state::{
     Approval, Approver, Evidence, Failure, PauseReason, Purpose, ResumePoint, State,
 };
+use crate::task::Worktree;
 use crate::text::Note;
 
 pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor) -> Decided {
@@ -159,6 +160,34 @@ pub(super) fn cancelled(change: &mut Change<'_>, reason: &Note) -> Decided {
             reason: reason.clone(),
         },
     )
+}
+
+/// It lies still until somebody says how it goes on: nothing starts by itself because of an undo.
+pub(super) fn restored(change: &mut Change<'_>, worktree: Option<&Worktree>) -> Decided {
+    let State::Cancelled { .. } = change.state() else {
+        return Err(Refusal::WrongState);
+    };
+    if worktree.is_some_and(|worktree| worktree.made_by > change.task.epoch) {
+        return Err(Refusal::ForeignWorktree);
+    }
+    change.forgive();
+    change.task.worktree = worktree.cloned();
+    if !change.task.prompted {
+        change.go(State::Draft);
+        return Ok(());
+    }
+    let purpose = match change.task.head.clone() {
+        Some(commit) => Purpose::Verify { commit },
+        None => Purpose::Continue,
+    };
+    change.go(State::Paused {
+        reason: PauseReason::Person(Note::from("brought back")),
+        back: ResumePoint::Queue {
+            purpose,
+            run_at: change.at,
+        },
+    });
+    Ok(())
 }
 
 pub(super) fn superseded(change: &mut Change<'_>, by: TaskId) -> Decided {

@@ -157,6 +157,7 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
         Fact::Paused { reason: note() },
         Fact::Resumed,
         Fact::Retried,
+        Fact::Restored { worktree: None },
         Fact::Cancelled { reason: note() },
         Fact::Superseded { by: task_id(fresh) },
     ];

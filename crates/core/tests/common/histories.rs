@@ -171,6 +171,7 @@ const fn leads_on(fact: &Fact) -> bool {
             | Fact::Landed { .. }
             | Fact::Resumed
             | Fact::Retried
+            | Fact::Restored { .. }
     )
 }
 

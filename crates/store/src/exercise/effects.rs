@@ -55,6 +55,23 @@ pub(super) async fn effects_of_a_task_come_in_order(store: Arc<dyn Store>) {
     );
 }
 
+pub(super) async fn what_was_handed_to_a_dead_process_is_due_when_its_worker_is_back(
+    store: Arc<dyn Store>,
+) {
+    let world = World::on(store).await;
+    world.queued("auth-api").await;
+    world.claim_one().await;
+    let lost = take(&world, LONG).await;
+    assert_eq!(take(&world, LONG).await, [], "it is being performed");
+    world
+        .store
+        .register_worker(world.worker, "oak".into(), 4_712, "0.1.0".into())
+        .await
+        .expect("registers");
+    let again = take(&world, LONG).await;
+    assert_eq!(verbs(&again), verbs(&lost));
+}
+
 pub(super) async fn an_effect_comes_again_until_it_is_done(store: Arc<dyn Store>) {
     let world = World::on(store).await;
     world.queued("auth-api").await;

@@ -17,7 +17,8 @@ fn read(row: &Row) -> Result<Worker> {
     })
 }
 
-/// A process starts to speak for a worker.
+/// A process starts to speak for a worker. What was handed to the process before it is due again at
+/// once: that one will not report back.
 #[derive(Debug)]
 pub(crate) struct RegisterWorker {
     pub(crate) id: WorkerId,
@@ -30,6 +31,12 @@ impl Op for RegisterWorker {
     type Out = Worker;
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Worker> {
+        conn.execute(
+            "UPDATE effects SET run_at = now_ms()
+             WHERE state = 'pending' AND worker = $1 AND run_at > now_ms()",
+            &[self.id.into()],
+        )
+        .await?;
         let rows = conn
             .query(
                 "INSERT INTO workers (id, host, pid, version, started_at, seen_at)
