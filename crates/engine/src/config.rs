@@ -13,6 +13,8 @@ mod environment;
 mod error;
 mod file;
 mod later;
+#[cfg(test)]
+mod messages;
 mod near;
 pub mod render;
 mod schema;

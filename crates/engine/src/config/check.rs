@@ -72,11 +72,12 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
         let what = "agents in tmux sessions come later; until then they run as plain processes";
         findings.inactive(&[Key("orchestrator"), Key("runtime")], what);
     }
-    if let Some(base) = &file.orchestrator.base {
-        if let Some(rule) = branch::broken_rule(base) {
-            let what = format!("`{}` can't be a branch: {rule}", printable(base, 60));
-            findings.wrong(&[Key("orchestrator"), Key("base")], what, "");
-        }
+    if let Some(base) = &file.orchestrator.base
+        && let Some(rule) = branch::broken_rule(base)
+    {
+        let what = format!("`{}` can't be a branch: {rule}", printable(base, 60));
+        let hint = "write a branch's name, such as `main`";
+        findings.wrong(&[Key("orchestrator"), Key("base")], what, hint);
     }
     let policy = policy(&file);
     let limits = Limits {

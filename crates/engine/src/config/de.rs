@@ -19,6 +19,9 @@ use super::tree::{Node, Value, camel};
 /// The most items of a list and entries of a mapping.
 const ITEMS_MAX: usize = 256;
 
+/// The most words that are listed beside a suggestion.
+const WORDS_LISTED_MAX: usize = 5;
+
 /// A newtype of this name is handed scalars as they are written, lists as lists, and a mapping as
 /// a newtype that can be read as a structure.
 pub(crate) const AS_WRITTEN: &str = "$as-written";
@@ -101,6 +104,7 @@ impl de::Error for Refused {
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
         let given = printable(variant, 60);
         let hint = match nearest(variant, expected.iter().copied()) {
+            Some(near) if expected.len() > WORDS_LISTED_MAX => format!("did you mean `{near}`?"),
             Some(near) => format!("did you mean `{near}`? It can be {}", list(expected)),
             None => format!("it can be {}", list(expected)),
         };
@@ -149,6 +153,14 @@ impl Node {
         de::Error::invalid_type(unexpected(&self.value), expected)
     }
 
+    fn expected(&self, what: &str, hint: &str) -> Refused {
+        let found = shown(unexpected(&self.value));
+        Refused::one(
+            format!("expected {what}, found {found}"),
+            Some(hint.to_owned()),
+        )
+    }
+
     fn bounded(&self, len: usize) -> Result<(), Refused> {
         if len <= ITEMS_MAX {
             return Ok(());
@@ -176,7 +188,12 @@ impl Node {
         let entries: &[_] = match &self.value {
             Value::Null => &[],
             Value::Map(entries) => entries,
-            _ => return Err(self.wrong(&"a mapping")),
+            _ => {
+                return Err(self.expected(
+                    "a mapping",
+                    "write `key: value` on lines of their own, or `{ key: value }`",
+                ));
+            }
         };
         self.bounded(entries.len())?;
         let mut keys = Vec::with_capacity(entries.len());
@@ -247,13 +264,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match &self.value {
             Value::Bool(value, _) => visitor.visit_bool(*value),
-            other => Err(Refused::one(
-                format!(
-                    "expected `true` or `false`, found {}",
-                    shown(unexpected(other))
-                ),
-                None,
-            )),
+            _ => Err(self.expected("`true` or `false`", "write one of them, without quotes")),
         }
         .map_err(|refused| refused.at(self.place))
     }
@@ -289,7 +300,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         match &self.value {
             Value::Null => self.visit_list(&[], visitor),
             Value::List(items) => self.visit_list(items, visitor),
-            _ => Err(self.wrong(&"a list")),
+            _ => Err(self.expected("a list", "begin each entry with `- `, or write `[a, b]`")),
         }
         .map_err(|refused| refused.at(self.place))
     }
@@ -320,10 +331,7 @@ impl<'de> Deserializer<'de> for &'de Node {
             | Value::Bool(_, text)
             | Value::Int(_, text)
             | Value::Float(_, text) => visitor.visit_enum(Word(text)),
-            _ => Err(Refused::one(
-                format!("expected a word, found {}", shown(unexpected(&self.value))),
-                None,
-            )),
+            _ => Err(self.wrong(&"a word")),
         }
         .map_err(|refused| refused.at(self.place))
     }

@@ -202,7 +202,8 @@ fn explain(text: &str, error: &serde_saphyr::Error) -> Problem {
         other => {
             let shown = super::error::printable(&other.to_string(), 300);
             let plain = shown.split(" at line ").next().unwrap_or_default();
-            (format!("not valid YAML: {plain}"), None)
+            let hint = "indent with spaces, and close every quote and bracket";
+            (format!("not valid YAML: {plain}"), Some(hint))
         }
     };
     Problem {
