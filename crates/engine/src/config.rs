@@ -1,1 +1,256 @@
-//! (being written)
+//! `woodward.yaml`: what a project wants, read strictly.
+//!
+//! A file is either understood as a whole or refused with the place and the reason: an unknown key,
+//! a wrong type or a reference to nothing is never skipped. The caller says which text to read; it
+//! must be the trusted base commit's, never the agent's branch's. Nothing here touches the disk.
+
+mod branch;
+mod check;
+mod command;
+mod de;
+pub mod detect;
+mod environment;
+mod error;
+mod file;
+mod later;
+#[cfg(test)]
+mod messages;
+mod near;
+pub mod render;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod values;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use thiserror::Error;
+use woodward_core::budget::Budget;
+use woodward_core::fix::FixBudget;
+use woodward_core::policy::ReviewRule;
+use woodward_core::schedule::Limits;
+use woodward_core::{AgentName, GateName, Millis, Policy};
+
+pub use branch::BranchPattern;
+pub use command::Command;
+pub use environment::{EnvPattern, OWN_PREFIX};
+pub use error::{ConfigError, Finding};
+pub use file::{MergeStyle, PromptBy, Runtime};
+pub use later::KNOWN_AGENTS;
+pub use near::nearest;
+pub use schema::schema;
+
+/// The file's name in a repository.
+pub const FILE_NAME: &str = "woodward.yaml";
+
+/// A project's configuration, complete with defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    default_agent: Option<AgentName>,
+    agents: BTreeMap<AgentName, Agent>,
+    /// Known programs that were named without a command.
+    known_agents: BTreeSet<AgentName>,
+    gates: Vec<GateSpec>,
+    policy: Policy,
+    limits: Limits,
+    inactive: Vec<Inactive>,
+    /// Where agents' processes are to live. Only [`Runtime::Process`] is active.
+    pub runtime: Runtime,
+    /// The branch that tasks start from and land on; `None` is the repository's main branch.
+    pub base: Option<String>,
+    /// How a task's working directory is made ready.
+    pub worktree: Worktree,
+    /// What a landed task looks like on the main branch.
+    pub merge_style: MergeStyle,
+    /// What of the environment agents, gates and setup commands see.
+    pub environment: EnvRules,
+    /// The most that is kept of one run's output.
+    pub log_bytes_max: u64,
+}
+
+/// An agent: the command that does the work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// Its name.
+    pub name: AgentName,
+    /// What to run, in the task's worktree.
+    pub command: Command,
+    /// How it is given its prompt.
+    pub prompt: PromptBy,
+    /// What of the environment it sees, the project's own rules included.
+    pub environment: EnvRules,
+    /// The longest that one run may take.
+    pub timeout: Millis,
+    /// The longest that one run may go without output; `None` is no limit.
+    pub stall_timeout: Option<Millis>,
+}
+
+/// A gate: a command that must pass on a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateSpec {
+    /// Its name.
+    pub name: GateName,
+    /// What to run.
+    pub command: Command,
+    /// The longest that it may take.
+    pub timeout: Millis,
+    /// Whether a result that fails it is sent back.
+    pub required: bool,
+}
+
+/// How a task's working directory is made ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worktree {
+    /// Ignored files and directories that are copied from the main checkout: relative paths that
+    /// stay inside it and out of `.git`.
+    pub copy: Vec<String>,
+    /// Commands that make it ready, in order.
+    pub setup: Vec<Command>,
+    /// Commands that run before it is removed, in order.
+    pub teardown: Vec<Command>,
+    /// The longest that each setup command may take.
+    pub setup_timeout: Millis,
+    /// The longest that each teardown command may take.
+    pub teardown_timeout: Millis,
+    /// The pattern of branch names.
+    pub branch: BranchPattern,
+    /// The directory that holds the worktrees, absolute or from the repository's root; `None` is
+    /// `<repository>.worktrees` beside it.
+    pub directory: Option<String>,
+}
+
+/// Which variables a process sees besides those that Woodward sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnvRules {
+    /// Variables of the daemon's own environment that are passed on.
+    pub pass: Vec<EnvPattern>,
+    /// Variables that are set; they win over passed ones.
+    pub set: BTreeMap<String, String>,
+}
+
+impl EnvRules {
+    /// Whether a variable of the daemon's own environment is passed on.
+    pub fn passes(&self, name: &str) -> bool {
+        self.pass.iter().any(|pattern| pattern.matches(name))
+    }
+}
+
+/// Something in the file that is understood but that nothing acts on yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inactive {
+    /// The key, as a path.
+    pub key: String,
+    /// What it will do, and what happens until then.
+    pub what: String,
+}
+
+/// No agent can be had under a name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NoAgent {
+    /// The project has none.
+    #[error("no agent is configured")]
+    None,
+    /// It has several, and none is the default.
+    #[error("there are several agents and none is the default: {}", .0.join(", "))]
+    Several(Vec<String>),
+    /// It has none of that name.
+    #[error("there is no agent `{name}`")]
+    Unknown {
+        /// The name that was asked for.
+        name: AgentName,
+        /// The name that was likely meant.
+        nearest: Option<String>,
+    },
+    /// It is a program that Woodward can't drive by itself yet.
+    #[error("agent `{0}` has no command, and Woodward can't drive it by itself yet")]
+    NotYetActive(AgentName),
+}
+
+impl NoAgent {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::None => format!(
+                "add one to {FILE_NAME}: `agents: {{ mine: {{ command: \"sh work.sh\" }} }}`"
+            ),
+            Self::Several(names) => format!(
+                "set `orchestrator: {{ agent: {} }}` in {FILE_NAME}, or name one with --agent",
+                names.first().map_or("…", String::as_str)
+            ),
+            Self::Unknown {
+                nearest: Some(near),
+                ..
+            } => format!("did you mean `{near}`?"),
+            Self::Unknown { nearest: None, .. } => format!("`agents` in {FILE_NAME} lists them"),
+            Self::NotYetActive(name) => {
+                format!("give it one in {FILE_NAME}: `agents: {{ {name}: {{ command: \"…\" }} }}`")
+            }
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file's text. `origin` is what errors call it, such as `woodward.yaml`.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, ConfigError> {
+        let refuse = |problems| ConfigError::new(text, origin, problems);
+        let tree = tree::Node::read(text).map_err(|problem| refuse(vec![problem]))?;
+        let file = file::File::deserialize(&tree).map_err(|refused| refuse(refused.0))?;
+        check::checked(file, &tree).map_err(refuse)
+    }
+
+    /// The limits under which a task is driven.
+    pub fn policy(&self) -> Policy {
+        self.policy.clone()
+    }
+
+    /// How many tasks may be in a state at once.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The gates, in order.
+    pub fn gates(&self) -> &[GateSpec] {
+        &self.gates
+    }
+
+    /// The agents that can be run, by name.
+    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.values()
+    }
+
+    /// The agent of that name, or the default one.
+    pub fn agent(&self, name: Option<&AgentName>) -> Result<&Agent, NoAgent> {
+        let Some(name) = name.or(self.default_agent.as_ref()) else {
+            let names: Vec<String> = self.agents.keys().map(ToString::to_string).collect();
+            return match (self.agents.values().next(), names.len()) {
+                (None, _) => Err(NoAgent::None),
+                (Some(only), 1) => Ok(only),
+                _ => Err(NoAgent::Several(names)),
+            };
+        };
+        if let Some(agent) = self.agents.get(name) {
+            return Ok(agent);
+        }
+        if self.known_agents.contains(name) || KNOWN_AGENTS.contains(&name.as_str()) {
+            return Err(NoAgent::NotYetActive(name.clone()));
+        }
+        let known = self.agents.keys().map(AgentName::as_str);
+        Err(NoAgent::Unknown {
+            name: name.clone(),
+            nearest: nearest(name.as_str(), known).map(str::to_owned),
+        })
+    }
+
+    /// What the file says that nothing acts on yet, for `doctor`.
+    pub fn inactive(&self) -> Vec<Inactive> {
+        self.inactive.clone()
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::parse("", FILE_NAME).expect("an empty file is all defaults")
+    }
+}

@@ -1,0 +1,442 @@
+//! From the file's shape to a configuration: what one key says about another.
+//!
+//! Each check names the place it is about; all of them run, so that one reading reports everything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::branch::{self, BranchPattern};
+use super::environment::Variables;
+use super::error::{Problem, printable};
+use super::file::{AgentFile, AgentRef, File, GateFile, Review, WorktreeFile};
+use super::later::{Condition, KNOWN_AGENTS, Reaction, ReactionAction, Trigger};
+use super::near::nearest;
+use super::tree::{Node, Step, Step::Item, Step::Key};
+use super::{
+    Agent, AgentName, Budget, Config, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits,
+    Policy, ReviewRule, Runtime, Worktree,
+};
+
+/// The name of an agent that is written in place.
+const INLINE_NAME: &str = "agent";
+
+/// The longest branch name, path or prompt is bounded by the file; these bound what is repeated.
+const GATES_MAX: usize = woodward_core::fix::GATES_MAX;
+
+struct Findings<'a> {
+    tree: &'a Node,
+    problems: Vec<Problem>,
+    inactive: Vec<Inactive>,
+}
+
+impl Findings<'_> {
+    fn wrong(&mut self, path: &[Step<'_>], what: impl Into<String>, hint: impl Into<String>) {
+        let hint = Some(hint.into()).filter(|hint| !hint.is_empty());
+        self.problems.push(Problem {
+            path: shown(path),
+            place: self.tree.at(path).map(|node| node.place),
+            ..Problem::new(what, hint)
+        });
+    }
+
+    fn inactive(&mut self, path: &[Step<'_>], what: impl Into<String>) {
+        self.inactive.push(Inactive {
+            key: shown(path),
+            what: what.into(),
+        });
+    }
+}
+
+fn shown(path: &[Step<'_>]) -> String {
+    let mut text = String::new();
+    for step in path {
+        match step {
+            Key(key) if text.is_empty() => text.push_str(&printable(key, 60)),
+            Key(key) => text.push_str(&format!(".{}", printable(key, 60))),
+            Item(at) => text.push_str(&format!("[{at}]")),
+        }
+    }
+    text
+}
+
+pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
+    let mut findings = Findings {
+        tree,
+        problems: Vec::new(),
+        inactive: Vec::new(),
+    };
+    let environment = EnvRules {
+        pass: file.environment.pass.clone(),
+        set: plain(&file.environment.set),
+    };
+    if file.orchestrator.runtime == Runtime::Tmux {
+        let what = "agents in tmux sessions come later; until then they run as plain processes";
+        findings.inactive(&[Key("orchestrator"), Key("runtime")], what);
+    }
+    if let Some(base) = &file.orchestrator.base
+        && let Some(rule) = branch::broken_rule(base)
+    {
+        let what = format!("`{}` can't be a branch: {rule}", printable(base, 60));
+        let hint = "write a branch's name, such as `main`";
+        findings.wrong(&[Key("orchestrator"), Key("base")], what, hint);
+    }
+    let policy = policy(&file);
+    let limits = Limits {
+        running_max: Some(file.orchestrator.max_concurrent.value()),
+        review_max: file.orchestrator.review_max.map(|max| max.value()),
+    };
+    reactions(&file.reactions, &mut findings);
+    sections(&file, &mut findings);
+    let gates = gates(file.gates, &mut findings);
+    let worktree = worktree(file.worktree, &mut findings);
+    let agents = Agents::checked(
+        file.agents.into_iter().map(|(name, agent)| (name.0, agent)),
+        file.agent,
+        file.orchestrator.agent,
+        &environment,
+        &mut findings,
+    );
+    match (worktree, findings.problems.is_empty()) {
+        (Some(worktree), true) => Ok(Config {
+            default_agent: agents.default,
+            agents: agents.named,
+            known_agents: agents.known,
+            gates,
+            policy,
+            limits,
+            inactive: findings.inactive,
+            runtime: file.orchestrator.runtime,
+            base: file.orchestrator.base,
+            worktree,
+            merge_style: file.merge.style,
+            environment,
+            log_bytes_max: file.logs.max_bytes.0,
+        }),
+        _ => {
+            findings
+                .problems
+                .sort_by_key(|p| p.place.map_or(0, |place| place.start));
+            Err(findings.problems)
+        }
+    }
+}
+
+fn plain(variables: &Variables) -> BTreeMap<String, String> {
+    let pair = |(name, value): (&super::environment::VarName, &super::environment::VarValue)| {
+        (name.as_str().to_owned(), value.as_str().to_owned())
+    };
+    variables.iter().map(pair).collect()
+}
+
+fn policy(file: &File) -> Policy {
+    let per_gate_max = file.limits.fix_cycles.value();
+    let total = file.limits.fix_cycles_total.map(|total| total.value());
+    Policy {
+        attempts_max: file.limits.attempts.value(),
+        conflicts_max: file.limits.conflicts.value(),
+        fix: FixBudget {
+            per_gate_max,
+            total_max: total.unwrap_or(per_gate_max * 2),
+        },
+        budget: Budget {
+            tokens_max: file.budget.tokens.map(|tokens| tokens.value().into()),
+            micro_usd_max: file.budget.usd.map(|usd| usd.micro),
+        },
+        review: match file.review {
+            Review::Always => ReviewRule::Always,
+            Review::Risky => ReviewRule::Risky,
+            Review::Never => ReviewRule::Never,
+        },
+        ..Policy::default()
+    }
+}
+
+#[derive(Default)]
+struct Agents {
+    default: Option<AgentName>,
+    named: BTreeMap<AgentName, Agent>,
+    known: BTreeSet<AgentName>,
+}
+
+impl Agents {
+    fn checked(
+        named: impl Iterator<Item = (AgentName, AgentFile)>,
+        top: Option<AgentRef>,
+        orchestrator: Option<AgentRef>,
+        environment: &EnvRules,
+        findings: &mut Findings<'_>,
+    ) -> Self {
+        let mut agents = Self::default();
+        for (name, agent) in named {
+            let text = name.to_string();
+            agents.add(
+                name,
+                agent,
+                &[Key("agents"), Key(&text)],
+                environment,
+                findings,
+            );
+        }
+        let top_path: &[Step<'_>] = &[Key("agent")];
+        let path: &[Step<'_>] = &[Key("orchestrator"), Key("agent")];
+        let (default, path) = match (top, orchestrator) {
+            (Some(_), Some(_)) => {
+                let what = "the default agent is given here and in `orchestrator.agent`";
+                findings.wrong(top_path, what, "keep one of them");
+                return agents;
+            }
+            (Some(top), None) => (top, top_path),
+            (None, Some(own)) => (own, path),
+            (None, None) => return agents,
+        };
+        match default {
+            AgentRef::Name(name) => agents.refer(name.0, path, findings),
+            AgentRef::Inline(agent) => {
+                let name: AgentName = INLINE_NAME.parse().expect("a valid name");
+                if agents.named.contains_key(&name) {
+                    let what = "the agent written here is called `agent`, as one of `agents` is";
+                    findings.wrong(path, what, "give the one in `agents` another name");
+                }
+                agents.add(name.clone(), *agent, path, environment, findings);
+                agents.default = Some(name);
+            }
+        }
+        agents
+    }
+
+    fn add(
+        &mut self,
+        name: AgentName,
+        agent: AgentFile,
+        path: &[Step<'_>],
+        environment: &EnvRules,
+        findings: &mut Findings<'_>,
+    ) {
+        let Some(command) = agent.command else {
+            if KNOWN_AGENTS.contains(&name.as_str()) {
+                findings.inactive(path, not_yet_driven(&name));
+                self.known.insert(name);
+            } else {
+                let known = KNOWN_AGENTS.join(", ");
+                let hint = format!("add `command: …`; only these will need none: {known}");
+                findings.wrong(path, "`command` is missing", hint);
+            }
+            return;
+        };
+        let mut rules = environment.clone();
+        rules.pass.extend(agent.pass_env);
+        rules.set.extend(plain(&agent.env));
+        let agent = Agent {
+            name: name.clone(),
+            command,
+            prompt: agent.prompt,
+            environment: rules,
+            timeout: agent.timeout.0,
+            stall_timeout: agent.stall_timeout.0.map(|span| span.0),
+        };
+        self.named.insert(name, agent);
+    }
+
+    fn refer(&mut self, name: AgentName, path: &[Step<'_>], findings: &mut Findings<'_>) {
+        let is_known = KNOWN_AGENTS.contains(&name.as_str());
+        if !self.named.contains_key(&name) && !self.known.contains(&name) {
+            if is_known {
+                findings.inactive(path, not_yet_driven(&name));
+                self.known.insert(name.clone());
+            } else {
+                let own = self.named.keys().map(AgentName::as_str);
+                let hint = match nearest(name.as_str(), own.chain(KNOWN_AGENTS)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("add it: `agents: {{ {name}: {{ command: \"…\" }} }}`"),
+                };
+                findings.wrong(path, format!("there is no agent `{name}`"), hint);
+            }
+        }
+        self.default = Some(name);
+    }
+}
+
+fn not_yet_driven(name: &AgentName) -> String {
+    format!("Woodward can't drive {name} by itself yet; give it a `command` until then")
+}
+
+fn gates(gates: Vec<GateFile>, findings: &mut Findings<'_>) -> Vec<GateSpec> {
+    if gates.len() > GATES_MAX {
+        let what = format!(
+            "{} gates are too many: at most {GATES_MAX} are allowed",
+            gates.len()
+        );
+        findings.wrong(&[Key("gates")], what, "join some of them into one command");
+        return Vec::new();
+    }
+    let names: Vec<GateName> = gates.iter().map(|gate| gate.name.0.clone()).collect();
+    for (at, gate) in gates.iter().enumerate() {
+        let path = |key| [Key("gates"), Item(at), Key(key)];
+        let name = &gate.name.0;
+        if names[..at].contains(name) {
+            let what = format!("there are two gates called `{name}`");
+            findings.wrong(&path("name"), what, "give one of them another name");
+        }
+        for (nth, needed) in gate.needs.iter().enumerate() {
+            // Only earlier gates: the order is the file's, and a circle is impossible.
+            if !names[..at].contains(&needed.0) {
+                let what = format!("there is no gate `{}` before this one", needed.0);
+                let earlier = names[..at].iter().map(GateName::as_str);
+                let hint = nearest(needed.0.as_str(), earlier)
+                    .map_or("`needs` can name gates above it".to_owned(), |near| {
+                        format!("did you mean `{near}`?")
+                    });
+                findings.wrong(
+                    &[Key("gates"), Item(at), Key("needs"), Item(nth)],
+                    what,
+                    hint,
+                );
+            }
+        }
+        if gate.when == Some(Condition::Paths) && gate.paths.is_empty() {
+            let what = "the gate has no `paths`";
+            findings.wrong(&path("when"), what, "add `paths: [\"src/**\"]`");
+        }
+        let later = [
+            (
+                !gate.paths.is_empty(),
+                "paths",
+                "the gate runs for every change until then",
+            ),
+            (
+                gate.when.is_some(),
+                "when",
+                "the gate runs for every change until then",
+            ),
+            (
+                !gate.needs.is_empty(),
+                "needs",
+                "gates run in the order of the file until then",
+            ),
+            (
+                gate.kind.is_some(),
+                "kind",
+                "all gates are treated alike until then",
+            ),
+            (
+                !gate.env.is_empty(),
+                "env",
+                "use `environment.set` until then",
+            ),
+        ];
+        for (_, key, what) in later.into_iter().filter(|(given, ..)| *given) {
+            findings.inactive(&path(key), format!("comes later; {what}"));
+        }
+    }
+    let spec = |gate: GateFile| GateSpec {
+        name: gate.name.0,
+        command: gate.command,
+        timeout: gate.timeout.0,
+        required: gate.required,
+    };
+    gates.into_iter().map(spec).collect()
+}
+
+fn worktree(file: WorktreeFile, findings: &mut Findings<'_>) -> Option<Worktree> {
+    for (at, path) in file.copy.iter().enumerate() {
+        let parts = || path.trim_end_matches('/').split('/');
+        let odd = |part: &str| part.is_empty() || part == "." || part == "..";
+        if parts().any(odd) || path.contains('\0') {
+            let what = format!(
+                "`{}` is not a path inside the repository",
+                printable(path, 60)
+            );
+            let hint = "write it from the repository's root, such as `.env`";
+            findings.wrong(&[Key("worktree"), Key("copy"), Item(at)], what, hint);
+        } else if parts().any(|part| part.eq_ignore_ascii_case(".git")) {
+            let what = "git's own directory is never copied";
+            findings.wrong(&[Key("worktree"), Key("copy"), Item(at)], what, "remove it");
+        }
+    }
+    if let Some(directory) = &file.directory {
+        let outside = directory.starts_with('/') || directory.starts_with("../");
+        if !outside || directory.contains('\0') || directory.trim() != directory {
+            let what = "worktrees can't be inside the repository";
+            let hint = "write an absolute path, or one that begins with `../`";
+            findings.wrong(&[Key("worktree"), Key("directory")], what, hint);
+        }
+    }
+    let branch = match BranchPattern::parse(&file.branch) {
+        Ok(branch) => branch,
+        Err(what) => {
+            let hint = "the default is `woodward/{task}/{n}`";
+            findings.wrong(&[Key("worktree"), Key("branch")], what, hint);
+            return None;
+        }
+    };
+    Some(Worktree {
+        copy: file.copy,
+        setup: file.setup,
+        teardown: file.teardown,
+        setup_timeout: file.setup_timeout.0,
+        teardown_timeout: file.teardown_timeout.0,
+        branch,
+        directory: file.directory,
+    })
+}
+
+fn reactions(reactions: &[Reaction], findings: &mut Findings<'_>) {
+    for (at, rule) in reactions.iter().enumerate() {
+        let path: &[Step<'_>] = &[Key("reactions"), Item(at)];
+        let trigger = [path, &[Key("trigger")]].concat();
+        let action = [path, &[Key("action")]].concat();
+        if rule.trigger == Trigger::Schedule && rule.cron.is_none() {
+            let hint = "add `cron: \"0 6 * * 1-5\"`";
+            findings.wrong(&trigger, "a schedule needs `cron`", hint);
+        }
+        if rule.action == ReactionAction::Run && rule.command.is_none() {
+            findings.wrong(&action, "`run` needs a `command`", "add `command: …`");
+        }
+        if rule.action != ReactionAction::Run && rule.command.is_some() {
+            let command = [path, &[Key("command")]].concat();
+            findings.wrong(&command, "only the action `run` has a `command`", "");
+        }
+        if rule.trigger != Trigger::Schedule && rule.cron.is_some() {
+            let cron = [path, &[Key("cron")]].concat();
+            findings.wrong(&cron, "only the trigger `schedule` has `cron`", "");
+        }
+    }
+    if !reactions.is_empty() {
+        let what =
+            "rules come later; until then failing gates go back to the agent within `limits`";
+        findings.inactive(&[Key("reactions")], what);
+    }
+}
+
+fn sections(file: &File, findings: &mut Findings<'_>) {
+    for (section, key, what) in [
+        (
+            &file.queue,
+            "queue",
+            "results land one at a time until then",
+        ),
+        (
+            &file.notify,
+            "notify",
+            "`woodward status` says what needs you until then",
+        ),
+        (
+            &file.isolation,
+            "isolation",
+            "tasks share ports and databases until then",
+        ),
+        (
+            &file.forge,
+            "forge",
+            "everything stays in the local repository until then",
+        ),
+        (
+            &file.tracker,
+            "tracker",
+            "tasks are made with `woodward create` until then",
+        ),
+    ] {
+        if section.is_some() {
+            findings.inactive(&[Key(key)], format!("comes later; {what}"));
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The shape of `woodward.yaml`: keys, kinds and defaults, and nothing about what they lead to.
+//!
+//! The JSON schema is generated from these types; what a key is for is said here, once.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
+use woodward_core::name::BadName;
+use woodward_core::{AgentName, GateName, Millis};
+
+use super::command::Command;
+use super::de::AS_WRITTEN;
+use super::environment::{EnvPattern, Environment, Variables};
+use super::later::{Condition, GateKind, Reaction, Section};
+use super::values::{ByteCount, Count, SpanOrOff, TimeSpan, Usd, Written};
+
+/// A project's policy for Woodward. Keys may be written in camelCase or in snake_case.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(title = "woodward.yaml")]
+pub(super) struct File {
+    /// Who works, how many at once, and on what.
+    pub(super) orchestrator: Orchestrator,
+    /// The project's one agent, written in place. The same as `orchestrator.agent`.
+    pub(super) agent: Option<AgentRef>,
+    /// The agents, by name.
+    pub(super) agents: BTreeMap<Named<AgentName>, AgentFile>,
+    /// Commands that must pass on a result, in order.
+    pub(super) gates: Vec<GateFile>,
+    /// When a person looks at a verified result before it lands.
+    pub(super) review: Review,
+    /// How a task's working directory is made ready.
+    pub(super) worktree: WorktreeFile,
+    /// How results land on the main branch.
+    pub(super) merge: MergeFile,
+    /// How often something may go wrong before a person is asked.
+    pub(super) limits: LimitsFile,
+    /// What one task may cost.
+    pub(super) budget: BudgetFile,
+    /// What of the environment agents, gates and setup commands see.
+    pub(super) environment: Environment,
+    /// What is kept of the output of agents and gates.
+    pub(super) logs: LogsFile,
+    /// Rules: when this happens, do that. Not yet active.
+    pub(super) reactions: Vec<Reaction>,
+    /// The merge queue. Not yet active.
+    pub(super) queue: Option<Section>,
+    /// Who is told, and how. Not yet active.
+    pub(super) notify: Option<Section>,
+    /// Ports, databases, sandboxes. Not yet active.
+    pub(super) isolation: Option<Section>,
+    /// GitHub or GitLab. Not yet active.
+    pub(super) forge: Option<Section>,
+    /// Where tasks come from. Not yet active.
+    pub(super) tracker: Option<Section>,
+}
+
+/// Who works, how many at once, and on what.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Orchestrator {
+    /// The agent of tasks that name none: a name of `agents`, or an agent written in place.
+    pub(super) agent: Option<AgentRef>,
+    /// Most tasks that are worked on at once.
+    pub(super) max_concurrent: Count<1, 256>,
+    /// Where an agent's process lives. `tmux` is not yet active.
+    pub(super) runtime: Runtime,
+    /// The branch that tasks start from and land on. By default the repository's main branch.
+    pub(super) base: Option<String>,
+    /// Most results that may wait for review; with as many, no new work starts. By default no limit.
+    pub(super) review_max: Option<Count<1, 10_000>>,
+}
+
+impl Default for Orchestrator {
+    fn default() -> Self {
+        Self {
+            agent: None,
+            max_concurrent: Count::new(4),
+            runtime: Runtime::default(),
+            base: None,
+            review_max: None,
+        }
+    }
+}
+
+/// Where an agent's process lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Runtime {
+    /// Without a terminal, its output in a file.
+    #[default]
+    Process,
+    /// In a tmux session that a person can attach to. Not yet active.
+    Tmux,
+}
+
+/// How an agent is given its prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PromptBy {
+    /// On its standard input.
+    #[default]
+    Stdin,
+    /// In a file that the variable WOODWARD_PROMPT_FILE names.
+    File,
+}
+
+/// An agent: the command that does the work.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct AgentFile {
+    /// What to run, in the task's worktree. Programs that Woodward knows by name need none once
+    /// their adapters are active.
+    pub(super) command: Option<Command>,
+    /// How it is given its prompt.
+    pub(super) prompt: PromptBy,
+    /// Variables that are set for it.
+    pub(super) env: Variables,
+    /// Variables of the daemon's own environment that are passed on to it: names, or prefixes
+    /// such as `ANTHROPIC_*`.
+    pub(super) pass_env: Vec<EnvPattern>,
+    /// The longest that one run may take.
+    pub(super) timeout: TimeSpan,
+    /// The longest that one run may go without any output; `off` for no limit.
+    pub(super) stall_timeout: SpanOrOff,
+}
+
+impl Default for AgentFile {
+    fn default() -> Self {
+        Self {
+            command: None,
+            prompt: PromptBy::default(),
+            env: Variables::new(),
+            pass_env: Vec::new(),
+            timeout: TimeSpan(Millis::from_mins(120)),
+            stall_timeout: SpanOrOff(Some(TimeSpan(Millis::from_mins(20)))),
+        }
+    }
+}
+
+/// An agent by name, or written in place.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum AgentRef {
+    Name(Named<AgentName>),
+    Inline(Box<AgentFile>),
+}
+
+impl<'de> Deserialize<'de> for AgentRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct RefVisitor;
+
+        impl<'de> Visitor<'de> for RefVisitor {
+            type Value = AgentRef;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an agent's name, or `{ command: … }`")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<AgentRef, E> {
+                Named::parse(text).map(AgentRef::Name).map_err(E::custom)
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(
+                self,
+                mapping: D,
+            ) -> Result<AgentRef, D::Error> {
+                AgentFile::deserialize(mapping).map(|agent| AgentRef::Inline(Box::new(agent)))
+            }
+        }
+
+        deserializer.deserialize_newtype_struct(AS_WRITTEN, RefVisitor)
+    }
+}
+
+impl JsonSchema for AgentRef {
+    fn schema_name() -> Cow<'static, str> {
+        "AgentRef".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let name = generator.subschema_for::<Named<AgentName>>();
+        let inline = generator.subschema_for::<AgentFile>();
+        json_schema!({
+            "description": "An agent by name, or written in place.",
+            "anyOf": [name, inline],
+        })
+    }
+}
+
+/// A gate: a command that must pass on a result.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct GateFile {
+    /// Its name, unique among the gates.
+    pub(super) name: Named<GateName>,
+    /// What to run, in the worktree of the commit that is verified.
+    pub(super) command: Command,
+    /// The longest that it may take.
+    #[serde(default = "ten_minutes")]
+    pub(super) timeout: TimeSpan,
+    /// Whether a result that fails it is sent back; `false` only reports.
+    #[serde(default = "yes")]
+    pub(super) required: bool,
+    /// Only for changes to files that match these patterns. Not yet active.
+    #[serde(default)]
+    pub(super) paths: Vec<String>,
+    /// Whether it always runs, or only for changes to its `paths`. Not yet active.
+    #[serde(default)]
+    pub(super) when: Option<Condition>,
+    /// Gates that must have passed before. Not yet active.
+    #[serde(default)]
+    pub(super) needs: Vec<Named<GateName>>,
+    /// What kind of check it is. Not yet active.
+    #[serde(default)]
+    pub(super) kind: Option<GateKind>,
+    /// Variables that are set for it. Not yet active.
+    #[serde(default)]
+    pub(super) env: Variables,
+}
+
+const fn ten_minutes() -> TimeSpan {
+    TimeSpan(Millis::from_mins(10))
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// When a person looks at a verified result before it lands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Review {
+    /// Always.
+    #[default]
+    Always,
+    /// Only when the change shows a risk signal.
+    Risky,
+    /// Never: verified tasks queue themselves.
+    Never,
+}
+
+/// How a task's working directory is made ready.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct WorktreeFile {
+    /// Ignored files and directories that are copied from the main checkout, such as `.env`.
+    pub(super) copy: Vec<String>,
+    /// Commands that make a new worktree ready, in order.
+    pub(super) setup: Vec<Command>,
+    /// Commands that run before a worktree is removed, in order.
+    pub(super) teardown: Vec<Command>,
+    /// The longest that each setup command may take.
+    pub(super) setup_timeout: TimeSpan,
+    /// The longest that each teardown command may take.
+    pub(super) teardown_timeout: TimeSpan,
+    /// The pattern of branch names; `{task}` is the task's name, `{n}` the number of the worktree.
+    pub(super) branch: String,
+    /// The directory that holds the worktrees, from the repository's root. By default
+    /// `<repository>.worktrees` beside it. Never inside the repository.
+    pub(super) directory: Option<String>,
+}
+
+impl Default for WorktreeFile {
+    fn default() -> Self {
+        Self {
+            copy: Vec::new(),
+            setup: Vec::new(),
+            teardown: Vec::new(),
+            setup_timeout: ten_minutes(),
+            teardown_timeout: TimeSpan(Millis::from_mins(2)),
+            branch: "woodward/{task}/{n}".to_owned(),
+            directory: None,
+        }
+    }
+}
+
+/// How results land.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct MergeFile {
+    /// What a landed task looks like on the main branch.
+    pub(super) style: MergeStyle,
+}
+
+/// What a landed task looks like on the main branch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MergeStyle {
+    /// One commit.
+    #[default]
+    Squash,
+    /// The task's commits, and a merge commit.
+    Merge,
+    /// The task's commits, on top of the main branch.
+    Rebase,
+}
+
+/// How often something may go wrong before a person is asked.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct LimitsFile {
+    /// Runs that may fail in a row before the task does.
+    pub(super) attempts: Count<1, 100>,
+    /// Times that one failing gate goes back to the agent.
+    pub(super) fix_cycles: Count<0, 100>,
+    /// Times that failing gates go back to the agent, all gates together. By default twice
+    /// `fixCycles`.
+    pub(super) fix_cycles_total: Option<Count<0, 1000>>,
+    /// Landing conflicts that go back to the agent.
+    pub(super) conflicts: Count<0, 100>,
+}
+
+impl Default for LimitsFile {
+    fn default() -> Self {
+        Self {
+            attempts: Count::new(3),
+            fix_cycles: Count::new(3),
+            fix_cycles_total: None,
+            conflicts: Count::new(3),
+        }
+    }
+}
+
+/// What one task may cost. By default there is no limit.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct BudgetFile {
+    /// Most tokens.
+    pub(super) tokens: Option<Count<1, 4_000_000_000>>,
+    /// Most US dollars.
+    pub(super) usd: Option<Usd>,
+}
+
+/// What is kept of the output of agents and gates.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct LogsFile {
+    /// The most that is kept of one run's output; the oldest goes first.
+    pub(super) max_bytes: ByteCount,
+}
+
+impl Default for LogsFile {
+    fn default() -> Self {
+        Self {
+            max_bytes: ByteCount(64 << 20),
+        }
+    }
+}
+
+/// A name that people type, with the nearest good one in the error.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub(super) struct Named<T>(pub(super) T);
+
+impl<T: FromStr<Err = BadName>> Named<T> {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|bad: BadName| {
+            let hint = bad.suggestion.as_ref();
+            let hint = hint.map_or(String::new(), |near| format!("\ntry `{near}`"));
+            format!("{bad}{hint}")
+        })
+    }
+}
+
+impl<'de, T: FromStr<Err = BadName>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Written {
+            expected: "a name",
+            parse: Self::parse,
+        })
+    }
+}
+
+impl<T> JsonSchema for Named<T> {
+    fn schema_name() -> Cow<'static, str> {
+        "Name".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A name: a-z, 0-9, `-`, `_` and `.`, at most 63 characters.",
+            "type": "string",
+            "pattern": "^[a-z0-9][a-z0-9._-]*$",
+            "maxLength": 63,
+        })
+    }
+}
