@@ -8,6 +8,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Set to anything in the daemon's environment, it keeps control groups out of use, for machines
+/// where they do harm.
+const OFF: &str = "WOODWARD_NO_CGROUP";
+
 /// A control group below the one that this process is in.
 #[derive(Clone, Debug)]
 pub(super) struct Cgroup {
@@ -17,6 +21,9 @@ pub(super) struct Cgroup {
 impl Cgroup {
     /// Makes a group, or not.
     pub(super) fn create(name: &str) -> Option<Self> {
+        if std::env::var_os(OFF).is_some() {
+            return None;
+        }
         let all = own()?.join("woodward");
         if let Err(error) = std::fs::create_dir(&all)
             && error.kind() != io::ErrorKind::AlreadyExists

@@ -195,6 +195,8 @@ pub async fn stop(dir: &Path, grace: Duration) -> Result<Seen, Error> {
         }
     };
     send(&dir, &supervisor, Signal::TERM)?;
+    // One that somebody has stopped would not hear it.
+    send(&dir, &supervisor, Signal::CONT)?;
     if let Ok(seen) = timeout_at(deadline, ended(dir.path())).await {
         return finish(&dir, seen?).await;
     }
@@ -238,6 +240,14 @@ pub async fn sweep(dir: &Path) -> Result<usize, Error> {
     let (Some(launch), Some(processes)) = (dir.spec()?, dir.processes()?) else {
         return Ok(0);
     };
+    let boot = identity::boot().map_err(Error::io("look at", dir.path()))?;
+    if processes
+        .supervisor
+        .is_some_and(|supervisor| supervisor.boot != boot)
+    {
+        // Nothing survives the machine, and the control group's name may mean another one now.
+        return Ok(0);
+    }
     let cgroup = processes.cgroup.as_deref().map(Cgroup::at);
     let mut strays = Strays::of_lost(&launch.mark, processes.agent, cgroup.clone());
     let (mut ended, mut quiet) = (0, 0);

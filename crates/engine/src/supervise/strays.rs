@@ -16,9 +16,6 @@ use super::identity::{self, Identity, Process};
 /// How often new processes may appear while the others are being frozen, in one pass.
 const FREEZE_ROUNDS_MAX: usize = 32;
 
-/// A process this young may not have its environment in place yet.
-const YOUNG_TICKS: u64 = 100;
-
 /// What a run's processes are known by.
 #[derive(Debug)]
 pub(super) struct Strays {
@@ -30,6 +27,8 @@ pub(super) struct Strays {
     cgroup: Option<Cgroup>,
     /// Processes of other users, which may not be signalled.
     refused: BTreeSet<(u32, u64)>,
+    /// Processes that had no environment when they were first looked at.
+    bare: BTreeSet<(u32, u64)>,
 }
 
 /// What was found in one look at the process table.
@@ -50,6 +49,7 @@ impl Strays {
             entry: entry(mark),
             cgroup,
             refused: BTreeSet::new(),
+            bare: BTreeSet::new(),
         }
     }
 
@@ -62,6 +62,7 @@ impl Strays {
             entry: entry(mark),
             cgroup,
             refused: BTreeSet::new(),
+            bare: BTreeSet::new(),
         }
     }
 
@@ -71,7 +72,7 @@ impl Strays {
     }
 
     /// How many processes live that may be ended.
-    pub(super) fn count(&self) -> io::Result<usize> {
+    pub(super) fn count(&mut self) -> io::Result<usize> {
         let found = self.find()?;
         Ok(found.living.len() + usize::from(found.unsure))
     }
@@ -90,9 +91,6 @@ impl Strays {
     /// Freezes all processes, so that none can fork away, and kills them. Returns how many there
     /// were; 0 means that this pass found none.
     pub(super) fn kill(&mut self) -> io::Result<usize> {
-        if let Some(cgroup) = &self.cgroup {
-            cgroup.kill();
-        }
         let mut frozen = BTreeMap::new();
         let mut unsure = false;
         for _ in 0..FREEZE_ROUNDS_MAX {
@@ -108,10 +106,13 @@ impl Strays {
                 frozen.insert((process.pid, process.start), process);
             }
         }
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
         for process in frozen.values() {
             self.signal(process, Signal::KILL)?;
         }
-        Ok(frozen.len() + usize::from(unsure))
+        Ok(frozen.len() + usize::from(unsure && frozen.is_empty()))
     }
 
     fn signal(&mut self, process: &Process, signal: Signal) -> io::Result<()> {
@@ -125,7 +126,7 @@ impl Strays {
         }
     }
 
-    fn find(&self) -> io::Result<Found> {
+    fn find(&mut self) -> io::Result<Found> {
         let table = identity::table()?;
         let mut found = Found::default();
         let mut ours = BTreeSet::new();
@@ -135,16 +136,14 @@ impl Strays {
             ours.insert(agent.pid);
         }
         ours.extend(self.cgroup.iter().flat_map(Cgroup::members));
-        let now = ticks_now()?;
+        let mut bare = BTreeSet::new();
         for process in table.iter().filter(|process| !process.ended()) {
             if ours.contains(&process.pid) {
                 continue;
             }
             match environment(process.pid)? {
                 Some(environment) if environment.is_empty() => {
-                    // Kernel threads never have one.
-                    let kernel = process.pid == 2 || process.parent == 2;
-                    found.unsure |= !kernel && process.start + YOUNG_TICKS > now;
+                    bare.insert((process.pid, process.start));
                 }
                 Some(environment) if holds(&environment, &self.entry) => {
                     ours.insert(process.pid);
@@ -152,6 +151,10 @@ impl Strays {
                 Some(_) | None => {}
             }
         }
+        // A process that is executing another program has no environment for a moment. A supervisor
+        // need not care: its children are its own whatever they hold.
+        found.unsure = !self.own_children && !bare.is_subset(&self.bare);
+        self.bare = bare;
         ours.remove(&self.own);
         self.add_descendants(&table, &mut ours);
         found.living = table
@@ -202,16 +205,6 @@ fn environment(pid: u32) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn ticks_now() -> io::Result<u64> {
-    let uptime = std::fs::read_to_string("/proc/uptime")?;
-    let seconds = uptime
-        .split(['.', ' '])
-        .next()
-        .and_then(|seconds| seconds.parse::<u64>().ok())
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/uptime"))?;
-    Ok(seconds * rustix::param::clock_ticks_per_second())
 }
 
 #[cfg(test)]
