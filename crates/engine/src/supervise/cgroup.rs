@@ -1,0 +1,130 @@
+//! A control group of its own for a run, where the machine lets us make one.
+//!
+//! It holds the agent and every descendant, whatever they do to their sessions, parents and
+//! environment, and can kill them all at once. Only version 2 groups; nothing depends on there
+//! being one.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Set to anything in the daemon's environment, it keeps control groups out of use, for machines
+/// where they do harm.
+const OFF: &str = "WOODWARD_NO_CGROUP";
+
+/// A control group below the one that this process is in.
+#[derive(Clone, Debug)]
+pub(super) struct Cgroup {
+    path: PathBuf,
+}
+
+impl Cgroup {
+    /// Makes a group, or not.
+    pub(super) fn create(name: &str) -> Option<Self> {
+        if std::env::var_os(OFF).is_some() {
+            return None;
+        }
+        let all = own()?.join("woodward");
+        if let Err(error) = std::fs::create_dir(&all)
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return None;
+        }
+        let path = all.join(name);
+        std::fs::create_dir(&path).ok()?;
+        let group = Self { path };
+        // Below a wrong mount, a plain directory would have been made.
+        if !group.path.join("cgroup.procs").exists() {
+            group.remove();
+            return None;
+        }
+        Some(group)
+    }
+
+    /// A group that was made earlier.
+    pub(super) fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts this process into the group.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        std::fs::write(self.path.join("cgroup.procs"), "0")
+    }
+
+    /// Kills everything in the group and in groups below it.
+    pub(super) fn kill(&self) {
+        // Kernels before 5.14 cannot; the members are then killed one by one.
+        let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
+    }
+
+    /// The processes in the group and in groups below it.
+    pub(super) fn members(&self) -> Vec<u32> {
+        let mut members = Vec::new();
+        visit(&self.path, &mut |group| {
+            // A group that has just been removed has no members.
+            let list = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+            members.extend(list.lines().filter_map(|line| line.parse::<u32>().ok()));
+        });
+        members
+    }
+
+    /// Removes the group, which must be empty, and those below it.
+    pub(super) fn remove(&self) {
+        visit(&self.path, &mut |group| {
+            // An empty group that stays costs nothing and goes with the machine's next start.
+            let _ = std::fs::remove_dir(group);
+        });
+    }
+}
+
+/// Visits a group after all groups below it.
+fn visit(group: &Path, with: &mut impl FnMut(&Path)) {
+    for entry in std::fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            visit(&entry.path(), with);
+        }
+    }
+    with(group);
+}
+
+/// The version 2 group that this process is in.
+fn own() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = own_in(&mounts, &groups)?;
+    own.join("cgroup.procs").exists().then_some(own)
+}
+
+fn own_in(mounts: &str, groups: &str) -> Option<PathBuf> {
+    let mount = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        let at = fields.nth(1)?;
+        (fields.next()? == "cgroup2").then_some(at)
+    })?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(Path::new(mount).join(OsStr::new(path.trim_start_matches('/'))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_2_mount_is_found_beside_version_1() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n\
+                      cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let groups = "4:memory:/elsewhere\n0::/user.slice/ada.scope\n";
+        assert_eq!(
+            own_in(mounts, groups).unwrap(),
+            Path::new("/sys/fs/cgroup/unified/user.slice/ada.scope")
+        );
+        assert_eq!(own_in("tmpfs / tmpfs rw 0 0\n", groups), None);
+    }
+}
