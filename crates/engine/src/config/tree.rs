@@ -67,7 +67,7 @@ impl Node {
                 max_recorded_anchor_events: NODES_MAX,
                 max_recorded_anchor_bytes: TEXT_MAX,
                 max_merge_keys: ALIASES_MAX,
-                flow_nesting_limit: DEPTH_MAX,
+                flow_nesting_limit: DEPTH_MAX * 4,
             },
             alias_limits: serde_saphyr::alias_limits! {
                 max_total_replayed_events: NODES_MAX,
@@ -180,7 +180,11 @@ fn explain(text: &str, error: &serde_saphyr::Error) -> Problem {
         }
         at
     });
-    let (what, hint) = match error {
+    let mut cause = error;
+    while let serde_saphyr::Error::AliasError { error, .. } = cause {
+        cause = error.without_snippet();
+    }
+    let (what, hint) = match cause {
         serde_saphyr::Error::MultipleDocuments { .. } => (
             "there is more than one document in the file".to_owned(),
             Some("keep one, and remove the `---` that begins the next"),
