@@ -293,6 +293,62 @@ fn the_schema_in_the_docs_is_the_one_of_the_code() {
     );
 }
 
+fn configuration_doc() -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn every_example_in_the_docs_is_valid_and_the_defaults_are_the_defaults() {
+    let doc = configuration_doc();
+    let blocks = doc.split("```yaml\n").skip(1);
+    let examples: Vec<_> = blocks.filter_map(|rest| rest.split("```").next()).collect();
+    assert!(examples.len() >= 6, "{}", examples.len());
+    for example in &examples {
+        parse(example);
+    }
+    let defaults = examples.iter().find(|text| text.starts_with("# defaults"));
+    assert_eq!(parse(defaults.unwrap()), Config::default());
+}
+
+#[test]
+fn every_key_and_word_is_in_the_docs() {
+    fn words(schema: &serde_json::Value, found: &mut Vec<String>) {
+        match schema {
+            serde_json::Value::Object(map) => {
+                if let Some(serde_json::Value::Object(properties)) = map.get("properties") {
+                    let own = properties.keys().filter(|key| !key.contains('_'));
+                    found.extend(own.cloned());
+                }
+                if let Some(word) = map.get("const").and_then(|word| word.as_str()) {
+                    found.push(word.to_owned());
+                }
+                if let Some(serde_json::Value::Array(listed)) = map.get("enum") {
+                    let listed = listed.iter().filter_map(|word| word.as_str());
+                    found.extend(listed.map(str::to_owned));
+                }
+                map.values().for_each(|value| words(value, found));
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| words(item, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    words(&serde_json::from_str(&schema()).unwrap(), &mut found);
+    assert!(found.len() > 100, "{}", found.len());
+    let doc = configuration_doc();
+    let is_word = |c: char| c.is_alphanumeric() || c == '-';
+    let said: BTreeSet<&str> = doc.split(|c| !is_word(c)).collect();
+    let silent: Vec<_> = found
+        .iter()
+        .filter(|word| !said.contains(word.as_str()))
+        .collect();
+    assert!(
+        silent.is_empty(),
+        "not in docs/configuration.md: {silent:?}"
+    );
+}
+
 mod mutations {
     use proptest::prelude::*;
 
@@ -334,4 +390,34 @@ mod mutations {
             let _ = Config::parse(&text, FILE_NAME);
         }
     }
+}
+
+#[test]
+fn odd_but_valid_texts_are_understood() {
+    let plain = parse("limits: { attempts: 5 }\nreview: never\n");
+    for text in [
+        "\u{feff}limits: { attempts: 5 }\nreview: never\n",
+        "limits: { attempts: 5 }\r\nreview: never\r\n",
+        "limits: { attempts: 5 }\nreview: never",
+        "---\nlimits: { attempts: 5 }\nreview: never\n...\n",
+        "%YAML 1.2\n---\nlimits: { attempts: 5 }\nreview: never\n",
+        "{\"limits\": {\"attempts\": 5}, \"review\": \"never\"}",
+        "limits: { attempts: &n 5, conflicts: 3 }\nreview: !!str never\n",
+        "limits:\n  conflicts: &n 3\n  attempts: 5\n  fixCycles: *n\nreview: >-\n  never\n",
+        "limits: { attempts: '5' }\nreview: 'never'\n",
+    ] {
+        match Config::parse(text, FILE_NAME) {
+            Ok(config) => assert_eq!(config, plain, "{text}"),
+            Err(error) => panic!("{text:?}\n{error}"),
+        }
+    }
+}
+
+#[test]
+fn the_place_is_right_after_wide_characters_and_returns() {
+    let text = "# grüße 日本\r\nagents: { mine: { command: \"é\", tmeout: 1m } }\r\n";
+    let error = Config::parse(text, "x.yaml").unwrap_err();
+    let finding = &error.findings()[0];
+    assert_eq!((finding.line, finding.column), (2, 33));
+    assert_eq!(error.hint(), Some("did you mean `timeout`?"));
 }
