@@ -23,7 +23,8 @@ pub fn schema() -> String {
 
 /// An editor must not mark `max_concurrent` as unknown.
 fn add_snake_case(definition: &mut Value, pointer: &str) {
-    let Some(properties) = definition["properties"].as_object_mut() else {
+    let properties = definition.get_mut("properties");
+    let Some(properties) = properties.and_then(Value::as_object_mut) else {
         return;
     };
     let aliases: Map<String, Value> = properties
@@ -76,6 +77,12 @@ mod tests {
         for key in ["maxConcurrent", "fixCyclesTotal", "agent"] {
             assert_eq!(camel(&snake(key)), key);
         }
+    }
+
+    #[test]
+    fn the_schema_holds_no_empty_parts() {
+        let schema = schema();
+        assert!(!schema.contains(": null"), "{schema}");
     }
 
     #[test]
