@@ -2,7 +2,8 @@
 //!
 //! A file is either understood as a whole or refused with the place and the reason: an unknown key,
 //! a wrong type or a reference to nothing is never skipped. The caller says which text to read; it
-//! must be the trusted base commit's, never the agent's branch's. Nothing here touches the disk.
+//! must be the trusted base commit's, never the agent's branch's. Only [`detect::Files::load`] touches
+//! the disk.
 
 mod branch;
 mod check;

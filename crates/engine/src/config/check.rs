@@ -2,24 +2,23 @@
 //!
 //! Each check names the place it is about; all of them run, so that one reading reports everything.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod agents;
+
+use std::collections::BTreeMap;
 
 use super::branch::{self, BranchPattern};
 use super::environment::Variables;
 use super::error::{Problem, printable};
-use super::file::{AgentFile, AgentRef, File, GateFile, Review, WorktreeFile};
-use super::later::{Condition, KNOWN_AGENTS, Reaction, ReactionAction, Trigger};
+use super::file::{File, GateFile, Review, WorktreeFile};
+use super::later::{Condition, Reaction, ReactionAction, Trigger};
 use super::near::nearest;
 use super::tree::{Node, Step, Step::Item, Step::Key};
 use super::{
-    Agent, AgentName, Budget, Config, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits,
-    Policy, ReviewRule, Runtime, Worktree,
+    Budget, Config, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy, ReviewRule,
+    Runtime, Worktree,
 };
 
-/// The name of an agent that is written in place.
-const INLINE_NAME: &str = "agent";
-
-/// The longest branch name, path or prompt is bounded by the file; these bound what is repeated.
+/// The most gates: as many as one fix cycle can be about.
 const GATES_MAX: usize = woodward_core::fix::GATES_MAX;
 
 struct Findings<'a> {
@@ -88,7 +87,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
     sections(&file, &mut findings);
     let gates = gates(file.gates, &mut findings);
     let worktree = worktree(file.worktree, &mut findings);
-    let agents = Agents::checked(
+    let agents = agents::Agents::checked(
         file.agents.into_iter().map(|(name, agent)| (name.0, agent)),
         file.agent,
         file.orchestrator.agent,
@@ -148,115 +147,6 @@ fn policy(file: &File) -> Policy {
         },
         ..Policy::default()
     }
-}
-
-#[derive(Default)]
-struct Agents {
-    default: Option<AgentName>,
-    named: BTreeMap<AgentName, Agent>,
-    known: BTreeSet<AgentName>,
-}
-
-impl Agents {
-    fn checked(
-        named: impl Iterator<Item = (AgentName, AgentFile)>,
-        top: Option<AgentRef>,
-        orchestrator: Option<AgentRef>,
-        environment: &EnvRules,
-        findings: &mut Findings<'_>,
-    ) -> Self {
-        let mut agents = Self::default();
-        for (name, agent) in named {
-            let text = name.to_string();
-            agents.add(
-                name,
-                agent,
-                &[Key("agents"), Key(&text)],
-                environment,
-                findings,
-            );
-        }
-        let top_path: &[Step<'_>] = &[Key("agent")];
-        let path: &[Step<'_>] = &[Key("orchestrator"), Key("agent")];
-        let (default, path) = match (top, orchestrator) {
-            (Some(_), Some(_)) => {
-                let what = "the default agent is given here and in `orchestrator.agent`";
-                findings.wrong(top_path, what, "keep one of them");
-                return agents;
-            }
-            (Some(top), None) => (top, top_path),
-            (None, Some(own)) => (own, path),
-            (None, None) => return agents,
-        };
-        match default {
-            AgentRef::Name(name) => agents.refer(name.0, path, findings),
-            AgentRef::Inline(agent) => {
-                let name: AgentName = INLINE_NAME.parse().expect("a valid name");
-                if agents.named.contains_key(&name) {
-                    let what = "the agent written here is called `agent`, as one of `agents` is";
-                    findings.wrong(path, what, "give the one in `agents` another name");
-                }
-                agents.add(name.clone(), *agent, path, environment, findings);
-                agents.default = Some(name);
-            }
-        }
-        agents
-    }
-
-    fn add(
-        &mut self,
-        name: AgentName,
-        agent: AgentFile,
-        path: &[Step<'_>],
-        environment: &EnvRules,
-        findings: &mut Findings<'_>,
-    ) {
-        let Some(command) = agent.command else {
-            if KNOWN_AGENTS.contains(&name.as_str()) {
-                findings.inactive(path, not_yet_driven(&name));
-                self.known.insert(name);
-            } else {
-                let known = KNOWN_AGENTS.join(", ");
-                let hint = format!("add `command: …`; only these will need none: {known}");
-                findings.wrong(path, "`command` is missing", hint);
-            }
-            return;
-        };
-        let mut rules = environment.clone();
-        rules.pass.extend(agent.pass_env);
-        rules.set.extend(plain(&agent.env));
-        let agent = Agent {
-            name: name.clone(),
-            command,
-            prompt: agent.prompt,
-            environment: rules,
-            timeout: agent.timeout.0,
-            stall_timeout: agent.stall_timeout.0.map(|span| span.0),
-        };
-        self.named.insert(name, agent);
-    }
-
-    fn refer(&mut self, name: AgentName, path: &[Step<'_>], findings: &mut Findings<'_>) {
-        let is_known = KNOWN_AGENTS.contains(&name.as_str());
-        if !self.named.contains_key(&name) && !self.known.contains(&name) {
-            if is_known {
-                findings.inactive(path, not_yet_driven(&name));
-                self.known.insert(name.clone());
-            } else {
-                let own = self.named.keys().map(AgentName::as_str);
-                let hint = match nearest(name.as_str(), own.chain(KNOWN_AGENTS)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("add it: `agents: {{ {name}: {{ command: \"…\" }} }}`"),
-                };
-                findings.wrong(path, format!("there is no agent `{name}`"), hint);
-            }
-        }
-        self.default = Some(name);
-    }
-}
-
-fn not_yet_driven(name: &AgentName) -> String {
-    format!("Woodward can't drive {name} by itself yet; give it a `command` until then")
 }
 
 fn gates(gates: Vec<GateFile>, findings: &mut Findings<'_>) -> Vec<GateSpec> {

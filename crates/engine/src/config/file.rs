@@ -113,6 +113,7 @@ pub enum PromptBy {
 /// An agent: the command that does the work.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Agent")]
 pub(super) struct AgentFile {
     /// What to run, in the task's worktree. Programs that Woodward knows by name need none once
     /// their adapters are active.
@@ -196,6 +197,7 @@ impl JsonSchema for AgentRef {
 /// A gate: a command that must pass on a result.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "Gate")]
 pub(super) struct GateFile {
     /// Its name, unique among the gates.
     pub(super) name: Named<GateName>,
@@ -248,6 +250,7 @@ pub(super) enum Review {
 /// How a task's working directory is made ready.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Worktree")]
 pub(super) struct WorktreeFile {
     /// Ignored files and directories that are copied from the main checkout, such as `.env`.
     pub(super) copy: Vec<String>,
@@ -283,6 +286,7 @@ impl Default for WorktreeFile {
 /// How results land.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Merge")]
 pub(super) struct MergeFile {
     /// What a landed task looks like on the main branch.
     pub(super) style: MergeStyle,
@@ -304,6 +308,7 @@ pub enum MergeStyle {
 /// How often something may go wrong before a person is asked.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Limits")]
 pub(super) struct LimitsFile {
     /// Runs that may fail in a row before the task does.
     pub(super) attempts: Count<1, 100>,
@@ -330,6 +335,7 @@ impl Default for LimitsFile {
 /// What one task may cost. By default there is no limit.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Budget")]
 pub(super) struct BudgetFile {
     /// Most tokens.
     pub(super) tokens: Option<Count<1, 4_000_000_000>>,
@@ -340,6 +346,7 @@ pub(super) struct BudgetFile {
 /// What is kept of the output of agents and gates.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Logs")]
 pub(super) struct LogsFile {
     /// The most that is kept of one run's output; the oldest goes first.
     pub(super) max_bytes: ByteCount,

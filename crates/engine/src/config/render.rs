@@ -1,1 +1,193 @@
-//! (being written)
+//! The `woodward.yaml` that `init` writes: short, with a word on each part, and valid as it stands.
+
+use std::fmt::Write;
+
+use super::detect::Proposal;
+use super::error::printable;
+use super::values::TimeSpan;
+
+/// A proposed gate after it was run once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The gate.
+    pub proposal: Proposal,
+    /// Why it did not pass, in a few words, if it did not.
+    pub failure: Option<String>,
+}
+
+const HEAD: &str = r#"# How Woodward works on this repository. Every key: docs/configuration.md of Woodward.
+# It is read from the commit that tasks start from: commit your changes to it.
+
+orchestrator:
+  agent: mine
+  maxConcurrent: 4
+
+agents:
+  mine:
+    # Any command that reads the prompt on standard input and changes files in the current
+    # directory, such as `claude -p` or `codex exec -`. Put yours here.
+    command: "echo 'no agent yet: set agents.mine.command in woodward.yaml' >&2; exit 1"
+
+"#;
+
+const TAIL: &str = r#"
+# always: a person approves every result · risky: only risky ones · never: what is verified lands
+review: always
+
+worktree:
+  # Ignored files that every task needs, copied from this checkout.
+  copy: []
+  # Commands that make a new worktree ready, such as "npm ci".
+  setup: []
+"#;
+
+/// The text of the file. Gates that did not pass are there as comments, with the reason.
+pub fn render(tried: &[Tried]) -> String {
+    let mut text = HEAD.to_owned();
+    text.push_str("# Commands that must pass on every result, in order.\n");
+    if tried.iter().any(|tried| tried.failure.is_none()) {
+        text.push_str("gates:\n");
+    } else {
+        text.push_str("gates: []\n");
+    }
+    for Tried { proposal, failure } in tried {
+        let gate = &proposal.gate;
+        let comment = match failure {
+            None => "",
+            Some(reason) => {
+                let reason = printable(&reason.replace(['\n', '\r'], " "), 200);
+                text.push_str(&format!(
+                    "  # Did not pass when it was tried: {}\n",
+                    reason.trim()
+                ));
+                "# "
+            }
+        };
+        let command = gate.command.shown();
+        let entry = [
+            format!("- name: {}", gate.name),
+            format!("  command: {}", quoted(&command)),
+            format!("  timeout: {}", TimeSpan(gate.timeout)),
+        ];
+        for line in entry {
+            writeln!(text, "  {comment}{line}").expect("writing to a string");
+        }
+    }
+    text.push_str(TAIL);
+    text
+}
+
+/// A text in YAML's double quotes: as JSON has it, with what YAML does not take literally escaped.
+fn quoted(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    let mut quoted = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') {
+            quoted.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            quoted.push(c);
+        }
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::detect::{Files, propose};
+    use super::super::{Command, Config, FILE_NAME};
+    use super::*;
+
+    fn proposals() -> Vec<Proposal> {
+        let mut files = Files::default();
+        for name in ["Cargo.toml", "go.mod"] {
+            files.names.insert(name.to_owned());
+        }
+        propose(&files)
+    }
+
+    fn tried(failure: impl Fn(usize) -> Option<String>) -> Vec<Tried> {
+        let one = |(at, proposal)| Tried {
+            proposal,
+            failure: failure(at),
+        };
+        proposals().into_iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn the_file_reads_back_as_what_was_proposed() {
+        let tried = tried(|_| None);
+        let config = Config::parse(&render(&tried), FILE_NAME).unwrap();
+        let wanted: Vec<_> = tried.into_iter().map(|tried| tried.proposal.gate).collect();
+        assert_eq!(config.gates(), wanted);
+        assert_eq!(config.agent(None).unwrap().name.as_str(), "mine");
+        assert_eq!(config.inactive(), []);
+        Config::parse(&render(&[]), FILE_NAME).unwrap();
+    }
+
+    #[test]
+    fn a_gate_that_failed_is_a_comment_whatever_it_printed() {
+        let hostile = "exit 1\ngates: [{ name: evil, command: rm }]\r\u{1b}[31m\u{85}- name: x";
+        let tried = tried(|at| (at == 0).then(|| hostile.to_owned()));
+        let text = render(&tried);
+        assert!(!text.contains('\u{1b}'));
+        let config = Config::parse(&text, FILE_NAME).unwrap();
+        let names: Vec<_> = config
+            .gates()
+            .iter()
+            .map(|gate| gate.name.as_str())
+            .collect();
+        assert_eq!(names, ["vet", "go-test"]);
+        let all_failed: Vec<_> = tried
+            .into_iter()
+            .map(|tried| Tried {
+                failure: Some(hostile.to_owned()),
+                ..tried
+            })
+            .collect();
+        let config = Config::parse(&render(&all_failed), FILE_NAME).unwrap();
+        assert_eq!(config.gates(), []);
+    }
+
+    #[test]
+    fn uncommenting_a_failed_gate_is_all_it_takes() {
+        let text = render(&tried(|at| (at == 1).then(|| "exit 1".to_owned())));
+        let kept = text.lines().filter(|line| !line.contains("Did not pass"));
+        let text: String = kept
+            .map(|line| match line.strip_prefix("  # ") {
+                Some(rest) if rest.starts_with(['-', ' ']) => format!("  {rest}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        assert_eq!(Config::parse(&text, FILE_NAME).unwrap().gates().len(), 3);
+    }
+
+    #[test]
+    fn quotes_in_commands_survive() {
+        let mut one = tried(|_| None).remove(0);
+        let odd = "echo \"a\\b\" 'c' # d: {e}\t\u{7f}é\u{2028}\nnext";
+        one.proposal.gate.command = Command::Shell(odd.to_owned());
+        let config = Config::parse(&render(&[one]), FILE_NAME).unwrap();
+        assert_eq!(config.gates()[0].command.shown(), odd);
+    }
+
+    #[test]
+    fn the_file_looks_like_this() {
+        let text = render(&tried(|at| {
+            (at == 1).then(|| "exit 127: go: not found".to_owned())
+        }));
+        let gates = text.split("in order.\n").nth(1).unwrap();
+        insta::assert_snapshot!(gates.split("\n\n").next().unwrap(), @r#"
+        gates:
+          - name: test
+            command: "cargo test"
+            timeout: 10m
+          # Did not pass when it was tried: exit 127: go: not found
+          # - name: vet
+          #   command: "go vet ./..."
+          #   timeout: 10m
+          - name: go-test
+            command: "go test ./..."
+            timeout: 10m
+        "#);
+    }
+}

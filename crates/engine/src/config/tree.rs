@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
-use super::error::{Place, Problem};
+use super::error::{Place, Problem, printable};
 
 /// The longest file.
 pub(crate) const TEXT_MAX: usize = 1 << 20;
@@ -180,14 +180,18 @@ fn explain(text: &str, error: &serde_saphyr::Error) -> Problem {
         }
         at
     });
-    let (what, hint) = match error {
+    let mut cause = error;
+    while let serde_saphyr::Error::AliasError { error, .. } = cause {
+        cause = error.without_snippet();
+    }
+    let (what, hint) = match cause {
         serde_saphyr::Error::MultipleDocuments { .. } => (
             "there is more than one document in the file".to_owned(),
             Some("keep one, and remove the `---` that begins the next"),
         ),
         serde_saphyr::Error::DuplicateMappingKey { key, .. } => (
             match key {
-                Some(key) => format!("`{}` is there twice", super::error::printable(key, 60)),
+                Some(key) => format!("`{}` is there twice", printable(key, 60)),
                 None => "a key is there twice".to_owned(),
             },
             Some("keep one of them"),
@@ -195,21 +199,30 @@ fn explain(text: &str, error: &serde_saphyr::Error) -> Problem {
         serde_saphyr::Error::Budget { .. }
         | serde_saphyr::Error::AliasReplayLimitExceeded { .. }
         | serde_saphyr::Error::AliasExpansionLimitExceeded { .. }
-        | serde_saphyr::Error::AliasReplayStackDepthExceeded { .. } => (
-            "the file nests or repeats more than any configuration needs".to_owned(),
-            Some("write values out instead of using anchors and aliases"),
-        ),
+        | serde_saphyr::Error::AliasReplayStackDepthExceeded { .. } => too_much(),
         other => {
-            let shown = super::error::printable(&other.to_string(), 300);
+            let shown = printable(&other.to_string(), 300);
             let plain = shown.split(" at line ").next().unwrap_or_default();
-            let hint = "indent with spaces, and close every quote and bracket";
-            (format!("not valid YAML: {plain}"), Some(hint))
+            // The scanner has no kind of its own for its nesting limit.
+            if plain.starts_with("recursion limit") {
+                too_much()
+            } else {
+                let hint = "indent with spaces, and close every quote and bracket";
+                (format!("not valid YAML: {plain}"), Some(hint))
+            }
         }
     };
     Problem {
         place: at,
         ..Problem::new(what, hint.map(str::to_owned))
     }
+}
+
+fn too_much() -> (String, Option<&'static str>) {
+    (
+        "the file nests or repeats more than any configuration needs".to_owned(),
+        Some("write values out instead of using anchors and aliases"),
+    )
 }
 
 fn offset(text: &str, location: Location) -> usize {
