@@ -44,8 +44,7 @@ For agents:
 More:
   completions  completions for your shell
   help         help on a command, or on: exit-codes json env config states tasks
-  version      the version of this program and of the daemon
-";
+  version      the version of this program and of the daemon";
 
 const TEMPLATE: &str = "\
 {about}
@@ -54,7 +53,8 @@ const TEMPLATE: &str = "\
 
 {before-help}
 Options:
-{options}";
+{options}
+";
 
 /// Runs many coding agents at once on one repository: a branch, a worktree and an agent a task.
 #[derive(Debug, Parser)]

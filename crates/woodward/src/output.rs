@@ -19,15 +19,12 @@ const COLUMNS_DEFAULT: usize = 80;
 /// Narrower than this, a terminal wraps our lines as it likes.
 const COLUMNS_MIN: usize = 40;
 
-/// When colours are used.
+/// When colours are used: on a terminal unless NO_COLOR is set, always, or never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
-    /// On a terminal, unless NO_COLOR is set.
     #[default]
     Auto,
-    /// Always.
     Always,
-    /// Never.
     Never,
 }
 

@@ -50,19 +50,16 @@ pub(crate) struct Create {
     /// The branch to start from and land on
     #[arg(long, value_name = "BRANCH")]
     base: Option<String>,
-    /// Who looks before it lands
+    /// When a person looks before it lands
     #[arg(long, value_name = "RULE")]
     review: Option<Review>,
 }
 
-/// Who looks before a task lands.
+/// Who looks before a task lands: a person always, a person when it is risky, or nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Review {
-    /// A person, always
     Always,
-    /// A person, when the change is risky
     Risky,
-    /// Nobody: what its gates pass lands
     Never,
 }
 
