@@ -1,3 +1,239 @@
 //! The client: HTTP/1.1 over the daemon's Unix socket.
 //!
 //! It never starts a daemon and never retries a mutation: that is its caller's decision.
+
+mod action;
+mod error;
+mod transport;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hyper::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use woodward_core::{EventSeq, GateName, MessageId};
+
+pub use action::TaskAction;
+pub use error::ClientError;
+use transport::{Call, Target};
+
+use crate::{
+    AnswerState, Asked, Changed, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, Health,
+    LogText, NewQuestion, OpenProject, ProjectView, StatusView, TaskDetail, Timeline, Undo,
+};
+
+/// How long an ordinary answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long `doctor` and the creation of many tasks may take.
+const LONG_PATIENCE: Duration = Duration::from_secs(300);
+/// How much later than promised the answer to a long poll may come.
+const POLL_GRACE: Duration = Duration::from_secs(15);
+
+/// Speaks to the daemon behind one socket, about the project around one directory.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+    root: String,
+}
+
+/// Which output is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogQuery {
+    /// The run, from 1; the last one otherwise.
+    pub run: Option<u32>,
+    /// A gate's output instead of an agent's.
+    pub gate: Option<GateName>,
+    /// Where to begin, in bytes.
+    pub offset: u64,
+    /// How long to wait for more when there is nothing at `offset` yet.
+    pub wait: Duration,
+}
+
+/// Which change is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiffQuery {
+    /// Only its size.
+    pub stat: bool,
+    /// The working directory as it is, not the last result.
+    pub working: bool,
+}
+
+impl Client {
+    /// A client for the daemon at `socket`; `root` is an absolute directory of the project.
+    pub fn new(socket: impl Into<PathBuf>, root: impl Into<String>) -> Self {
+        Self {
+            socket: socket.into(),
+            root: root.into(),
+        }
+    }
+
+    /// The daemon's socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The directory that says which project is meant.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// How the daemon is. `patience` bounds the wait: whoever probes wants to know soon.
+    pub async fn health(&self, patience: Duration) -> Result<Health, ClientError> {
+        self.fetch(Target::new("/healthz"), patience).await
+    }
+
+    /// Asks the daemon to end. Agents go on running.
+    pub async fn shutdown(&self) -> Result<(), ClientError> {
+        let _: serde_json::Value = self
+            .send(Target::new("/api/v1/shutdown"), &Nothing {}, PATIENCE)
+            .await?;
+        Ok(())
+    }
+
+    /// Makes a repository a project, or finds it.
+    pub async fn open_project(&self, request: &OpenProject) -> Result<ProjectView, ClientError> {
+        self.send(Target::new("/api/v1/projects"), request, PATIENCE)
+            .await
+    }
+
+    /// The project at a glance; finished tasks too with `all`.
+    pub async fn status(&self, all: bool) -> Result<StatusView, ClientError> {
+        self.fetch(self.project("/api/v1/status").with("all", all), PATIENCE)
+            .await
+    }
+
+    /// Creates tasks, all or none.
+    pub async fn create(&self, request: &CreateTasks) -> Result<Vec<CreatedTask>, ClientError> {
+        self.send(self.project("/api/v1/tasks"), request, LONG_PATIENCE)
+            .await
+    }
+
+    /// One task in full.
+    pub async fn task(&self, task: &str) -> Result<TaskDetail, ClientError> {
+        self.fetch(self.of_task(task, ""), PATIENCE).await
+    }
+
+    /// A task's story.
+    pub async fn timeline(&self, task: &str) -> Result<Timeline, ClientError> {
+        self.fetch(self.of_task(task, "/timeline"), PATIENCE).await
+    }
+
+    /// A task's change.
+    pub async fn diff(&self, task: &str, query: DiffQuery) -> Result<DiffText, ClientError> {
+        let target = self
+            .of_task(task, "/diff")
+            .with("stat", query.stat)
+            .with("working", query.working);
+        self.fetch(target, PATIENCE).await
+    }
+
+    /// A piece of a task's output.
+    pub async fn logs(&self, task: &str, query: &LogQuery) -> Result<LogText, ClientError> {
+        let mut target = self
+            .of_task(task, "/logs")
+            .with("offset", query.offset)
+            .with("wait_ms", query.wait.as_millis());
+        if let Some(run) = query.run {
+            target = target.with("run", run);
+        }
+        if let Some(gate) = &query.gate {
+            target = target.with("gate", gate);
+        }
+        self.fetch(target, query.wait + POLL_GRACE + PATIENCE).await
+    }
+
+    /// Does something to a task.
+    pub async fn act(&self, task: &str, action: &TaskAction) -> Result<Done, ClientError> {
+        let target = self.of_task(task, action.path());
+        let call = Call::post(target, action.body()?, PATIENCE);
+        transport::exchange(&self.socket, call).await
+    }
+
+    /// Takes back a removal or a cancellation.
+    pub async fn undo(&self, request: &Undo) -> Result<Done, ClientError> {
+        self.send(self.project("/api/v1/undo"), request, PATIENCE)
+            .await
+    }
+
+    /// Waits until the log of events has come further than `after`, or `wait` is over.
+    pub async fn changes(&self, after: EventSeq, wait: Duration) -> Result<Changed, ClientError> {
+        let target = self
+            .project("/api/v1/changes")
+            .with("after", after)
+            .with("wait_ms", wait.as_millis());
+        self.fetch(target, wait + POLL_GRACE).await
+    }
+
+    /// Looks for trouble, and puts right what it may with `fix`.
+    pub async fn doctor(&self, fix: bool) -> Result<Diagnosis, ClientError> {
+        let target = self.project("/api/v1/doctor").with("fix", fix);
+        self.fetch(target, LONG_PATIENCE).await
+    }
+
+    /// Records a question of the agent of a run. Asking the same question again asks once.
+    pub async fn ask(&self, run: &str, question: &NewQuestion) -> Result<Asked, ClientError> {
+        let target = Target::new("/api/v1/runs").segment(run).then("/questions");
+        self.send(target, question, PATIENCE).await
+    }
+
+    /// What became of a question; waits for an answer as long as `wait`.
+    pub async fn answer_state(
+        &self,
+        run: &str,
+        question: MessageId,
+        wait: Duration,
+    ) -> Result<AnswerState, ClientError> {
+        let target = Target::new("/api/v1/runs")
+            .segment(run)
+            .then("/questions")
+            .segment(&question.to_string())
+            .with("wait_ms", wait.as_millis());
+        self.fetch(target, wait + POLL_GRACE).await
+    }
+
+    fn project(&self, path: &str) -> Target {
+        Target::new(path).with("root", &self.root)
+    }
+
+    /// `.` means the task whose worktree the directory is in: only the daemon knows which.
+    fn of_task(&self, task: &str, rest: &str) -> Target {
+        let target = Target::new("/api/v1/tasks")
+            .segment(task)
+            .then(rest)
+            .with("root", &self.root);
+        if task == "." {
+            target.with("cwd", &self.root)
+        } else {
+            target
+        }
+    }
+
+    async fn fetch<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        patience: Duration,
+    ) -> Result<T, ClientError> {
+        let call = Call {
+            method: Method::GET,
+            target,
+            body: Vec::new(),
+            patience,
+        };
+        transport::exchange(&self.socket, call).await
+    }
+
+    async fn send<T: DeserializeOwned>(
+        &self,
+        target: Target,
+        body: &impl Serialize,
+        patience: Duration,
+    ) -> Result<T, ClientError> {
+        let call = Call::post(target, transport::encode(body)?, patience);
+        transport::exchange(&self.socket, call).await
+    }
+}
+
+/// An empty body.
+#[derive(Serialize)]
+struct Nothing {}

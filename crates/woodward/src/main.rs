@@ -2,4 +2,93 @@
 //!
 //! Commands never touch the store or git: they speak to the daemon.
 
-fn main() {}
+mod cli;
+mod commands;
+mod complete;
+mod daemon;
+mod exit;
+mod failure;
+mod input;
+mod last;
+mod launch;
+mod output;
+mod render;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+use woodward_api::{Code, Problem};
+
+use crate::cli::Cli;
+use crate::commands::Command;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::session::Session;
+
+fn main() -> ExitCode {
+    // A supervisor is started once an agent: it must not pay for what people need.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == "supervise")
+    {
+        return supervise();
+    }
+    complete::answer_the_shell();
+    let cli = Cli::parse();
+    let out = Output::new(cli.manner());
+    let exit = match run(cli, out) {
+        Ok(exit) => return exit,
+        Err(failure) => {
+            out.failure(&failure);
+            failure.exit
+        }
+    };
+    ExitCode::from(exit.number())
+}
+
+fn supervise() -> ExitCode {
+    let failure = Failure::new(
+        Exit::Internal,
+        Problem::new(Code::Internal, "the supervisor is not wired yet"),
+    );
+    Output::new(output::Manner::default()).failure(&failure);
+    ExitCode::from(failure.exit.number())
+}
+
+fn run(cli: Cli, out: Output) -> Outcome<ExitCode> {
+    let session = Session::new(&cli, out);
+    let command = match cli.command {
+        Some(command) => command,
+        None if out.is_terminal() => Command::default(),
+        None => {
+            out.text(&Cli::command().render_help().to_string())?;
+            return Err(Failure::told(Exit::Usage));
+        }
+    };
+    if let Command::Up(up) = &command
+        && up.foreground
+    {
+        return Ok(daemon::run(session?.paths(), up.detached));
+    }
+    // What needs neither daemon nor directory works also where there are none.
+    if let Some(outcome) = command.offline(&out) {
+        return outcome.map(|()| ExitCode::SUCCESS);
+    }
+    let session = session?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("this process can't get ready: {error}")))?;
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            outcome = command.run(&session) => outcome,
+            _ = tokio::signal::ctrl_c() => Err(Failure::told(Exit::Interrupted)),
+        }
+    });
+    // A thread may still wait for a line of stdin that nobody will type.
+    runtime.shutdown_background();
+    outcome.map(|()| ExitCode::SUCCESS)
+}

@@ -1,0 +1,58 @@
+//! What can be done to one task: the verb in the address, and the body that goes with it.
+
+use super::{ClientError, Nothing, transport};
+use crate::{Answer, Approve, CancelTask, MergeTask, PauseTask, Text};
+
+/// Something to be done to a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskAction {
+    /// Tell its agent something, or give a draft its prompt.
+    Prompt(Text),
+    /// Answer its agent's question.
+    Answer(Answer),
+    /// Say yes to its result.
+    Approve(Approve),
+    /// Send its result back with what should be changed.
+    Reject(Text),
+    /// Queue it for landing.
+    Merge(MergeTask),
+    /// Give it up.
+    Cancel(CancelTask),
+    /// Stop it for now.
+    Pause(PauseTask),
+    /// Let it go on.
+    Resume,
+    /// Let it start again.
+    Retry,
+    /// Take it off the list and its worktree off the disk.
+    Remove,
+}
+
+impl TaskAction {
+    /// Where it is posted, after the task.
+    pub(super) const fn path(&self) -> &'static str {
+        match self {
+            Self::Prompt(_) => "/prompt",
+            Self::Answer(_) => "/answer",
+            Self::Approve(_) => "/approve",
+            Self::Reject(_) => "/reject",
+            Self::Merge(_) => "/merge",
+            Self::Cancel(_) => "/cancel",
+            Self::Pause(_) => "/pause",
+            Self::Resume => "/resume",
+            Self::Retry => "/retry",
+            Self::Remove => "/remove",
+        }
+    }
+
+    pub(super) fn body(&self) -> Result<Vec<u8>, ClientError> {
+        match self {
+            Self::Prompt(text) | Self::Reject(text) => transport::encode(text),
+            Self::Answer(answer) => transport::encode(answer),
+            Self::Approve(approve) => transport::encode(approve),
+            Self::Merge(merge) => transport::encode(merge),
+            Self::Cancel(note) | Self::Pause(note) => transport::encode(note),
+            Self::Resume | Self::Retry | Self::Remove => transport::encode(&Nothing {}),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! One request, one connection, one answer, all of them bounded in size and time.
+//!
+//! A connection a request: connecting to a Unix socket costs microseconds, and a long poll can then
+//! never be in the way of anything else.
+
+use std::fmt::{Display, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::net::UnixStream;
+
+use super::ClientError;
+use crate::{Envelope, Problem, SCHEMA};
+
+/// The largest answer that is read. A diff is cut at 8 MiB; escaped as JSON it can be six times that.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// The largest request that is sent.
+const REQUEST_BYTES_MAX: usize = 64 << 20;
+
+/// What may stand in an address as it is. `.` may not: a segment of dots would mean a directory.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+
+/// An address: path and query, escaped.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    path: String,
+    query: String,
+}
+
+impl Target {
+    /// The address of a path that needs no escaping.
+    pub(super) fn new(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            query: String::new(),
+        }
+    }
+
+    /// One level deeper, whatever the text is.
+    pub(super) fn segment(mut self, text: &str) -> Self {
+        self.path.push('/');
+        self.path.extend(utf8_percent_encode(text, PLAIN));
+        self
+    }
+
+    /// The path goes on with a text that needs no escaping.
+    pub(super) fn then(mut self, path: &str) -> Self {
+        self.path.push_str(path);
+        self
+    }
+
+    /// With one more parameter.
+    pub(super) fn with(mut self, name: &str, value: impl Display) -> Self {
+        let separator = if self.query.is_empty() { '?' } else { '&' };
+        let value = value.to_string();
+        let escaped = utf8_percent_encode(&value, PLAIN);
+        write!(self.query, "{separator}{name}={escaped}").expect("a string takes any text");
+        self
+    }
+}
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) method: Method,
+    pub(super) target: Target,
+    pub(super) body: Vec<u8>,
+    pub(super) patience: Duration,
+}
+
+impl Call {
+    pub(super) fn post(target: Target, body: Vec<u8>, patience: Duration) -> Self {
+        Self {
+            method: Method::POST,
+            target,
+            body,
+            patience,
+        }
+    }
+
+    /// What a person reads about it.
+    fn name(&self) -> String {
+        format!("{} {}", self.method, self.target.path)
+    }
+}
+
+/// A body as JSON.
+pub(super) fn encode(body: &impl Serialize) -> Result<Vec<u8>, ClientError> {
+    let bytes = serde_json::to_vec(body).expect("the wire types are plain data");
+    if bytes.len() > REQUEST_BYTES_MAX {
+        let problem = Problem::new(
+            crate::Code::Limit,
+            format!(
+                "the request is {} MiB long; at most {} MiB are sent",
+                bytes.len() >> 20,
+                REQUEST_BYTES_MAX >> 20
+            ),
+        );
+        return Err(problem.into());
+    }
+    Ok(bytes)
+}
+
+/// Sends one request and reads its answer.
+pub(super) async fn exchange<T: DeserializeOwned>(
+    socket: &Path,
+    call: Call,
+) -> Result<T, ClientError> {
+    let name = call.name();
+    let patience = call.patience;
+    let stream = UnixStream::connect(socket)
+        .await
+        .map_err(|source| ClientError::Unreachable {
+            socket: socket.to_owned(),
+            source,
+        })?;
+    let answer = tokio::time::timeout(patience, roundtrip(stream, call)).await;
+    let (status, body) = match answer {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(failure)) => return Err(failure.named(name)),
+        Err(_) => {
+            return Err(ClientError::Lost {
+                request: name,
+                why: format!("nothing came within {} s", patience.as_secs()),
+            });
+        }
+    };
+    decode(&name, status, &body)
+}
+
+enum Broken {
+    Lost(String),
+    Unreadable(String),
+}
+
+impl Broken {
+    fn named(self, request: String) -> ClientError {
+        match self {
+            Self::Lost(why) => ClientError::Lost { request, why },
+            Self::Unreadable(why) => ClientError::BadAnswer { request, why },
+        }
+    }
+}
+
+async fn roundtrip(stream: UnixStream, call: Call) -> Result<(StatusCode, Bytes), Broken> {
+    let lost = |error: hyper::Error| Broken::Lost(error.to_string());
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(lost)?;
+    let request = Request::builder()
+        .method(call.method)
+        .uri(call.target.path + &call.target.query)
+        .header(HOST, "woodward")
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(call.body)))
+        .map_err(|error| Broken::Unreadable(error.to_string()))?;
+    let exchange = async {
+        let response = sender.send_request(request).await.map_err(lost)?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX)
+            .collect()
+            .await
+            .map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    Broken::Unreadable(format!("it is longer than {} MiB", ANSWER_BYTES_MAX >> 20))
+                } else {
+                    Broken::Lost(error.to_string())
+                }
+            })?;
+        Ok((status, body.to_bytes()))
+    };
+    // The connection is driven here, not by a task of its own: dropping the request drops it too.
+    tokio::pin!(exchange);
+    tokio::pin!(connection);
+    tokio::select! {
+        biased;
+        answer = &mut exchange => answer,
+        _ = &mut connection => exchange.await,
+    }
+}
+
+fn decode<T: DeserializeOwned>(
+    name: &str,
+    status: StatusCode,
+    body: &[u8],
+) -> Result<T, ClientError> {
+    let unreadable = |why: String| ClientError::BadAnswer {
+        request: name.to_owned(),
+        why,
+    };
+    if !status.is_success() {
+        let problem: Problem = serde_json::from_slice(body)
+            .map_err(|_| unreadable(format!("status {status} without a reason")))?;
+        return Err(problem.into());
+    }
+    let parsed = serde_json::from_slice::<Envelope<T>>(body);
+    // A stranger's answer rarely fits our types: its version explains it better than its fields.
+    let schema = match &parsed {
+        Ok(envelope) => envelope.schema,
+        Err(_) => serde_json::from_slice::<Version>(body).map_or(SCHEMA, |bare| bare.schema),
+    };
+    if schema != SCHEMA {
+        return Err(unreadable(format!(
+            "it has version {schema} of the API; this program speaks version {SCHEMA}"
+        )));
+    }
+    parsed
+        .map(|envelope| envelope.data)
+        .map_err(|error| unreadable(error.to_string()))
+}
+
+/// Only the version of an answer.
+#[derive(Deserialize)]
+struct Version {
+    schema: u32,
+}

@@ -1,0 +1,167 @@
+//! The client against a listener that answers with prepared bytes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+use woodward_api::client::{Client, ClientError, LogQuery, TaskAction};
+use woodward_api::{Code, Problem, Text};
+
+struct Place {
+    _dir: TempDir,
+    socket: PathBuf,
+}
+
+fn place() -> Place {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("s");
+    Place { _dir: dir, socket }
+}
+
+/// Answers one request with `answer` as it stands, and gives back what was asked.
+async fn once(listener: UnixListener, answer: String) -> String {
+    let (mut stream, _) = listener.accept().await.expect("a caller");
+    let mut asked = Vec::new();
+    loop {
+        let mut piece = [0_u8; 65_536];
+        let read = stream.read(&mut piece).await.expect("a request");
+        asked.extend_from_slice(&piece[..read]);
+        if read == 0 || is_whole(&asked) {
+            break;
+        }
+    }
+    stream
+        .write_all(answer.as_bytes())
+        .await
+        .expect("a caller that stays");
+    String::from_utf8(asked).expect("text")
+}
+
+fn is_whole(asked: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(asked);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .map_or(0, |length| length.parse().expect("a number"));
+    body.len() >= length
+}
+
+fn answer(status: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+async fn exchange<T>(
+    reply: String,
+    ask: impl AsyncFnOnce(&Client) -> Result<T, ClientError>,
+) -> (String, Result<T, ClientError>) {
+    let place = place();
+    let listener = UnixListener::bind(&place.socket).expect("a free place");
+    let client = Client::new(&place.socket, "/home/ada/a shop");
+    tokio::join!(once(listener, reply), ask(&client))
+}
+
+#[tokio::test]
+async fn nobody_listening_is_unreachable() {
+    let place = place();
+    let client = Client::new(&place.socket, "/");
+    let error = client.status(false).await.expect_err("nobody listens");
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    assert!(error.is_daemon_gone());
+}
+
+#[tokio::test]
+async fn a_problem_comes_through_with_its_hints() {
+    let problem = Problem::new(Code::NotFound, "there is no task `x`").hint("woodward status");
+    let body = serde_json::to_string(&problem).unwrap();
+    let (_, result) = exchange(answer("404 Not Found", &body), async |client| {
+        client.task("x").await
+    })
+    .await;
+    match result.expect_err("it was refused") {
+        ClientError::Problem(found) => assert_eq!(found, problem),
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn another_version_is_named() {
+    let (_, result) = exchange(
+        answer("200 OK", r#"{"schema":9,"data":{"new":1}}"#),
+        async |client| client.status(false).await,
+    )
+    .await;
+    let error = result.expect_err("it can't be read").to_string();
+    assert!(error.contains("version 9"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_is_lost_not_misread() {
+    let reply = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"schema\":1".to_owned();
+    let (_, result) = exchange(reply, async |client| client.status(false).await).await;
+    let error = result.expect_err("it is cut off");
+    assert!(matches!(error, ClientError::Lost { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn silence_ends_at_the_time_limit() {
+    let place = place();
+    let _silent = UnixListener::bind(&place.socket).unwrap();
+    let client = Client::new(&place.socket, "/");
+    let error = client
+        .health(Duration::from_millis(20))
+        .await
+        .expect_err("it stays silent");
+    assert!(matches!(error, ClientError::Lost { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn names_and_places_are_escaped() {
+    let refused = serde_json::to_string(&Problem::new(Code::NotFound, "no")).unwrap();
+    let reply = answer("404 Not Found", &refused);
+    let (asked, _) = exchange(reply.clone(), async |client| {
+        client.timeline("woodward/a b/1?x#y").await
+    })
+    .await;
+    assert!(
+        asked.starts_with(
+            "GET /api/v1/tasks/woodward%2Fa%20b%2F1%3Fx%23y/timeline?root=%2Fhome%2Fada%2Fa%20shop HTTP/1.1\r\n"
+        ),
+        "{asked}"
+    );
+    let (asked, _) = exchange(reply.clone(), async |client| client.task(".").await).await;
+    assert!(asked.starts_with("GET /api/v1/tasks/%2E?root="), "{asked}");
+    assert!(asked.contains("&cwd=%2Fhome%2Fada%2Fa%20shop"), "{asked}");
+    let query = LogQuery {
+        run: Some(2),
+        gate: Some("unit".parse().unwrap()),
+        offset: 7,
+        wait: Duration::from_millis(1_500),
+    };
+    let (asked, _) = exchange(reply, async |client| client.logs("a", &query).await).await;
+    assert!(
+        asked.contains("&offset=7&wait_ms=1500&run=2&gate=unit HTTP"),
+        "{asked}"
+    );
+}
+
+#[tokio::test]
+async fn five_megabytes_of_prompt_arrive_whole() {
+    let refused = serde_json::to_string(&Problem::new(Code::Limit, "no")).unwrap();
+    let text = "ü".repeat(5 << 19);
+    let action = TaskAction::Prompt(Text { text: text.clone() });
+    let (asked, _) = exchange(answer("413 Too Large", &refused), async |client| {
+        client.act("a", &action).await
+    })
+    .await;
+    let (_, body) = asked.split_once("\r\n\r\n").unwrap();
+    let sent: Text = serde_json::from_str(body).unwrap();
+    assert!(sent.text == text, "{} bytes came", sent.text.len());
+}

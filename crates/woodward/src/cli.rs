@@ -1,0 +1,169 @@
+//! The command line: what can be typed. What it does is in [`crate::commands`].
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::commands::Command;
+use crate::output::{Colour, Manner};
+
+/// The first lines of `--help`: what people do most.
+const OVERVIEW: &str = "\
+Examples:
+  woodward init                              set this repository up
+  woodward create fix-login -p \"Fix #12\"     start an agent on a task of its own
+  woodward status                            what needs me, then what runs
+  woodward merge fix-login                   land it once its gates have passed
+
+Start:
+  init         set this repository up: woodward.yaml, gates          [setup]
+  up, down     start and stop the daemon (it starts by itself)     [start, stop]
+  demo         see it all work in a repository made for it
+Work:
+  create       create tasks, with or without a prompt          [new, add, spawn]
+  prompt       tell a task's agent what to do                       [send, tell]
+  answer       answer what an agent asks
+  pause, resume, retry, cancel                                   [cancel = kill]
+Look:
+  status       what needs me, then what runs                        [st, ls, ps]
+  show         one task in full                                           [view]
+  logs         what an agent or a gate printed
+  diff         what a task changed
+  timeline     what happened to a task                                 [history]
+  wait         wait until tasks are ready, landed or idle
+Decide:
+  approve      say yes to a result
+  reject       send a result back with what should change
+  merge        queue tasks for landing on the main branch                 [land]
+Tidy:
+  rm           remove tasks and their worktrees; their work is saved    [remove]
+  undo         take back the last removal or cancellation
+  doctor       look for trouble, and fix it with --fix
+For agents:
+  ask          ask the person a question and wait for the answer
+More:
+  completions  completions for your shell
+  help         help on a command, or on: exit-codes json env config states tasks
+  version      the version of this program and of the daemon";
+
+const TEMPLATE: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+{before-help}
+Options:
+{options}
+";
+
+/// Runs many coding agents at once on one repository: a branch, a worktree and an agent a task.
+#[derive(Debug, Parser)]
+#[command(
+    name = "woodward",
+    version,
+    before_help = OVERVIEW,
+    help_template = TEMPLATE,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+)]
+pub(crate) struct Cli {
+    /// Work as if started in this directory
+    #[arg(
+        short = 'C',
+        value_name = "DIR",
+        global = true,
+        help_heading = "Global options"
+    )]
+    pub(crate) directory: Option<PathBuf>,
+    /// Print the answer as JSON: {"schema":1,"data":…}; errors too, on stderr
+    #[arg(long, global = true, help_heading = "Global options")]
+    json: bool,
+    /// Print the answer only, no hints
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    quiet: bool,
+    /// Say more about what is done
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    verbose: bool,
+    /// When to use colours; NO_COLOR is honoured
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        global = true,
+        help_heading = "Global options"
+    )]
+    color: Colour,
+    /// Fail when the daemon does not run, do not start it
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) no_daemon: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+impl Cli {
+    /// How much is said, and how.
+    pub(crate) const fn manner(&self) -> Manner {
+        Manner {
+            json: self.json,
+            quiet: self.quiet,
+            verbose: self.verbose,
+            colour: self.color,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_overview_names_every_command_and_alias() {
+        let listed = OVERVIEW.split_once("Start:").unwrap().1;
+        let words: Vec<&str> = listed
+            .split(|c: char| !c.is_alphanumeric() && c != '-')
+            .collect();
+        for command in Cli::command()
+            .get_subcommands()
+            .filter(|c| !c.is_hide_set())
+        {
+            for name in std::iter::once(command.get_name()).chain(command.get_visible_aliases()) {
+                assert!(words.contains(&name), "`{name}` is not in the overview");
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_is_documented_with_examples() {
+        for command in Cli::command()
+            .get_subcommands()
+            .filter(|c| !c.is_hide_set())
+        {
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name}");
+            let examples = command.get_before_help().map(ToString::to_string);
+            let expected = format!("woodward {name}");
+            assert!(
+                examples.is_some_and(|text| text.contains(&expected)),
+                "`{name}` has no example"
+            );
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some(), "{name} {}", arg.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn the_overview_fits_80_columns() {
+        for line in OVERVIEW.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}

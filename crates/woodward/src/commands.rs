@@ -1,0 +1,194 @@
+//! What can be typed, one file a verb. A command asks the daemon and prints; it decides nothing.
+
+mod answer;
+mod approve;
+mod ask;
+mod cancel;
+mod completions;
+pub(crate) mod create;
+mod demo;
+mod diff;
+mod doctor;
+mod down;
+mod help;
+mod init;
+mod logs;
+mod merge;
+mod pause;
+mod prompt;
+mod reject;
+mod resume;
+mod retry;
+mod rm;
+mod show;
+mod status;
+mod timeline;
+mod undo;
+mod up;
+mod version;
+mod wait;
+
+use clap::Subcommand;
+use woodward_api::Done;
+use woodward_api::client::TaskAction;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::Output;
+use crate::render::done::done;
+use crate::session::Session;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[command(visible_alias = "setup")]
+    Init(init::Init),
+    #[command(visible_alias = "start")]
+    Up(up::Up),
+    #[command(visible_alias = "stop")]
+    Down(down::Down),
+    Demo(demo::Demo),
+    #[command(visible_aliases = ["new", "add", "spawn"])]
+    Create(create::Create),
+    #[command(visible_aliases = ["send", "tell"])]
+    Prompt(prompt::Prompt),
+    Answer(answer::Answer),
+    Pause(pause::Pause),
+    Resume(resume::Resume),
+    Retry(retry::Retry),
+    #[command(visible_alias = "kill")]
+    Cancel(cancel::Cancel),
+    #[command(visible_aliases = ["st", "ls", "ps"])]
+    Status(status::Status),
+    #[command(visible_alias = "view")]
+    Show(show::Show),
+    Logs(logs::Logs),
+    Diff(diff::Diff),
+    #[command(visible_alias = "history")]
+    Timeline(timeline::Timeline),
+    Wait(wait::Wait),
+    Approve(approve::Approve),
+    Reject(reject::Reject),
+    #[command(visible_alias = "land")]
+    Merge(merge::Merge),
+    #[command(visible_alias = "remove")]
+    Rm(rm::Rm),
+    Undo(undo::Undo),
+    Doctor(doctor::Doctor),
+    Ask(ask::Ask),
+    Completions(completions::Completions),
+    Help(help::Help),
+    Version(version::Version),
+}
+
+impl Default for Command {
+    /// `woodward` alone, on a terminal.
+    fn default() -> Self {
+        Self::Status(status::Status::default())
+    }
+}
+
+impl Command {
+    /// Does it, if it needs neither daemon nor directory.
+    pub(crate) fn offline(&self, out: &Output) -> Option<Outcome> {
+        match self {
+            Self::Completions(completions) => Some(completions.run(out)),
+            Self::Help(help) => Some(help.run(out)),
+            _ => None,
+        }
+    }
+
+    /// Does it.
+    pub(crate) async fn run(self, session: &Session) -> Outcome {
+        match self {
+            Self::Init(init) => init.run(session).await,
+            Self::Up(up) => up.run(session).await,
+            Self::Down(down) => down.run(session).await,
+            Self::Demo(demo) => demo.run(session).await,
+            Self::Create(create) => create.run(session).await,
+            Self::Prompt(prompt) => prompt.run(session).await,
+            Self::Answer(answer) => answer.run(session).await,
+            Self::Pause(pause) => pause.run(session).await,
+            Self::Resume(resume) => resume.run(session).await,
+            Self::Retry(retry) => retry.run(session).await,
+            Self::Cancel(cancel) => cancel.run(session).await,
+            Self::Status(status) => status.run(session).await,
+            Self::Show(show) => show.run(session).await,
+            Self::Logs(logs) => logs.run(session).await,
+            Self::Diff(diff) => diff.run(session).await,
+            Self::Timeline(timeline) => timeline.run(session).await,
+            Self::Wait(wait) => wait.run(session).await,
+            Self::Approve(approve) => approve.run(session).await,
+            Self::Reject(reject) => reject.run(session).await,
+            Self::Merge(merge) => merge.run(session).await,
+            Self::Rm(rm) => rm.run(session).await,
+            Self::Undo(undo) => undo.run(session).await,
+            Self::Doctor(doctor) => doctor.run(session).await,
+            Self::Ask(ask) => ask.run(session).await,
+            Self::Version(version) => version.run(session).await,
+            Self::Completions(completions) => completions.run(&session.out),
+            Self::Help(help) => help.run(&session.out),
+        }
+    }
+}
+
+/// Does one thing to one task.
+async fn act_once(session: &Session, task: &str, action: &TaskAction) -> Outcome<Done> {
+    let task = session.task(task)?;
+    let deed = session
+        .call(async |client| client.act(&task, action).await)
+        .await?;
+    session.remember(&deed.task.name);
+    Ok(deed)
+}
+
+/// Does one thing to one task and tells it.
+async fn act(session: &Session, task: &str, action: &TaskAction) -> Outcome {
+    let deed = act_once(session, task, action).await?;
+    tell(session, &deed)
+}
+
+/// Tells what was done, and what to type next, for instance to take it back.
+fn tell(session: &Session, deed: &Done) -> Outcome {
+    session.out.answer(deed, |look| done(deed, look))?;
+    session.out.hints(&deed.hints);
+    Ok(())
+}
+
+/// Does the same to several tasks. One that refuses does not keep the others from it; the exit code
+/// is the first refusal's.
+async fn act_on_each(session: &Session, tasks: &[String], action: &TaskAction) -> Outcome {
+    let mut deeds = Vec::new();
+    let mut refused = None;
+    for task in distinct(tasks) {
+        match act_once(session, task, action).await {
+            Ok(deed) => {
+                if !session.out.json() {
+                    tell(session, &deed)?;
+                }
+                deeds.push(deed);
+            }
+            Err(failure) => {
+                session.out.failure(&failure);
+                refused.get_or_insert(failure.exit);
+            }
+        }
+    }
+    if session.out.json() {
+        session.out.answer(&deeds, |_| String::new())?;
+    }
+    match refused {
+        Some(exit) => Err(Failure::told(exit)),
+        None => Ok(()),
+    }
+}
+
+/// Every task once, in the order given.
+fn distinct(tasks: &[String]) -> Vec<&String> {
+    let mut seen = Vec::new();
+    for task in tasks {
+        if !seen.contains(&task) {
+            seen.push(task);
+        }
+    }
+    seen
+}

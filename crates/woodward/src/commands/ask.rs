@@ -1,0 +1,98 @@
+//! `woodward ask`: an agent asks the person, and waits.
+//!
+//! It is started by agents inside a run. A daemon that goes away and comes back is no reason to
+//! fail: the question has an identity of its own, so asking again asks once.
+
+use std::time::Duration;
+
+use clap::Args;
+use woodward_api::client::{Client, ClientError};
+use woodward_api::{AnswerState, Code, NewQuestion, Problem};
+use woodward_core::MessageId;
+
+use crate::failure::{Failure, Outcome};
+use crate::input;
+use crate::session::Session;
+
+/// The variable that names the run an agent is in.
+const RUN: &str = "WOODWARD_RUN";
+/// How long one request waits for the answer.
+const POLL: Duration = Duration::from_secs(30);
+/// How long to wait for an absent daemon: first, and at most.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// Ask the person a question and print the answer (for agents, inside a run)
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:\n  woodward ask \"May I drop the table?\" --choice yes --choice no\n  answer=$(woodward ask \"Which database?\")"
+)]
+pub(crate) struct Ask {
+    /// The question; `-` reads it from stdin
+    #[arg(value_name = "QUESTION", required = true)]
+    text: Vec<String>,
+    /// An answer to choose from; may be given several times
+    #[arg(long = "choice", value_name = "ANSWER")]
+    choices: Vec<String>,
+}
+
+impl Ask {
+    /// Does it.
+    pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let run = std::env::var(RUN)
+            .ok()
+            .filter(|run| !run.is_empty())
+            .ok_or_else(|| {
+                Failure::usage(format!(
+                    "`ask` is for agents inside a run, and {RUN} is not set"
+                ))
+                .hint("to answer an agent: woodward answer <task>")
+            })?;
+        let question = NewQuestion {
+            id: MessageId::new(fresh_uuid()),
+            text: input::words(&self.text, "the question").await?,
+            choices: self.choices,
+        };
+        let client = session.client();
+        retrying(async || client.ask(&run, &question).await).await?;
+        let answer = loop {
+            match poll(client, &run, question.id).await? {
+                AnswerState::Pending => {}
+                AnswerState::Answered { text } => break text,
+                AnswerState::Gone => {
+                    let message = "nobody will answer: the run is over or the task was stopped";
+                    return Err(Problem::new(Code::NeedsPerson, message).into());
+                }
+            }
+        };
+        session.out.answer(&answer, |_| format!("{answer}\n"))
+    }
+}
+
+async fn poll(client: &Client, run: &str, question: MessageId) -> Outcome<AnswerState> {
+    retrying(async || client.answer_state(run, question, POLL).await).await
+}
+
+/// Asks until a daemon is there to answer.
+async fn retrying<T>(ask: impl AsyncFn() -> Result<T, ClientError>) -> Outcome<T> {
+    let mut pause = PAUSE_FIRST;
+    loop {
+        match ask().await {
+            Err(error) if error.is_daemon_gone() => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            answer => return Ok(answer?),
+        }
+    }
+}
+
+/// A new random identity.
+///
+/// # Panics
+/// When the operating system has no randomness to give: no identity would be safe.
+pub(super) fn fresh_uuid() -> uuid::Uuid {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random).expect("the operating system provides randomness");
+    uuid::Builder::from_random_bytes(random).into_uuid()
+}

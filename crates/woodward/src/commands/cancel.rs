@@ -1,0 +1,41 @@
+//! `woodward cancel`: tasks are given up.
+
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use woodward_api::Note;
+use woodward_api::client::TaskAction;
+
+use super::act_on_each;
+use crate::complete;
+use crate::failure::Outcome;
+use crate::session::Session;
+
+/// Give tasks up; their work is saved and `undo` brings it back
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:\n  woodward cancel fix-login -m \"no longer needed\"\n  woodward undo fix-login          take it back"
+)]
+pub(crate) struct Cancel {
+    /// The tasks: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
+    #[arg(required = true, value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
+    tasks: Vec<String>,
+    /// Why, in your words; it is kept in the timeline
+    #[arg(
+        short = 'm',
+        long = "message",
+        value_name = "WHY",
+        default_value = "",
+        hide_default_value = true
+    )]
+    reason: String,
+}
+
+impl Cancel {
+    /// Does it.
+    pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let action = TaskAction::Cancel(Note {
+            reason: self.reason,
+        });
+        act_on_each(session, &self.tasks, &action).await
+    }
+}

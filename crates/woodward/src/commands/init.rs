@@ -1,0 +1,157 @@
+//! `woodward init`: a repository becomes a project with a `woodward.yaml`.
+//!
+//! It may be typed again at any time: a file that is there is never touched.
+
+mod gates;
+mod proposal;
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use woodward_api::{OpenProject, ProjectView};
+
+use crate::failure::{Failure, Outcome};
+use crate::session::Session;
+use gates::Tried;
+use proposal::Proposal;
+
+/// The project's policy.
+const CONFIG: &str = "woodward.yaml";
+
+/// Set this repository up: find its gates, run each once, write woodward.yaml
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:\n  woodward init\n  woodward init --agent-command \"sh work.sh\"\n  woodward init --no-run           propose gates without running them"
+)]
+pub(crate) struct Init {
+    /// The command that works on tasks: its prompt is on stdin, its directory the worktree
+    #[arg(long, value_name = "COMMAND")]
+    agent_command: Option<String>,
+    /// Do not run the proposed gates
+    #[arg(long)]
+    no_run: bool,
+}
+
+/// What was set up.
+#[derive(Serialize)]
+struct SetUp {
+    project: ProjectView,
+    config: PathBuf,
+    written: bool,
+    gates: Vec<Tried>,
+}
+
+impl Init {
+    /// Does it.
+    pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let request = OpenProject {
+            root: session.client().root().to_owned(),
+        };
+        let project = session
+            .call(async |client| client.open_project(&request).await)
+            .await?;
+        let root = PathBuf::from(&project.root);
+        let config = root.join(CONFIG);
+        let (written, gates) = if is_there(&config)? {
+            (false, Vec::new())
+        } else {
+            self.write(session, &root, &config).await?
+        };
+        let set_up = SetUp {
+            project,
+            config,
+            written,
+            gates,
+        };
+        session.out.answer(&set_up, |_| told(&set_up))?;
+        session.out.hints(&next(&set_up));
+        Ok(())
+    }
+
+    async fn write(
+        &self,
+        session: &Session,
+        root: &Path,
+        config: &Path,
+    ) -> Outcome<(bool, Vec<Tried>)> {
+        let proposal = Proposal::for_repository(root, self.agent_command.clone());
+        let tried = if self.no_run {
+            Vec::new()
+        } else {
+            gates::try_each(session, root, &proposal.gates).await?
+        };
+        let text = proposal.render(&tried);
+        store_new(config, &text).map_err(|error| {
+            Failure::failed(format!("{} can't be written: {error}", config.display()))
+        })?;
+        Ok((true, tried))
+    }
+}
+
+fn is_there(config: &Path) -> Outcome<bool> {
+    config
+        .try_exists()
+        .map_err(|error| Failure::failed(format!("{} can't be read: {error}", config.display())))
+}
+
+/// Whole or not at all, and never over a file that is there: Ctrl-C leaves no half of it.
+fn store_new(config: &Path, text: &str) -> std::io::Result<()> {
+    let draft = config.with_extension(format!("yaml.{}", std::process::id()));
+    std::fs::write(&draft, text)?;
+    let linked = std::fs::hard_link(&draft, config);
+    std::fs::remove_file(&draft)?;
+    match linked {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    }
+}
+
+fn told(set_up: &SetUp) -> String {
+    let ProjectView {
+        name, root, base, ..
+    } = &set_up.project;
+    let mut text = format!("project {name}: {root}, tasks start from and land on {base}\n");
+    let verb = if set_up.written {
+        "written"
+    } else {
+        "there already, left as it is"
+    };
+    text += &format!("{CONFIG}: {verb}\n");
+    for gate in &set_up.gates {
+        text += &format!("gate {}: {}\n", gate.name, gate.told());
+    }
+    text
+}
+
+fn next(set_up: &SetUp) -> Vec<String> {
+    let mut hints = Vec::new();
+    if set_up.written {
+        hints.push(format!(
+            "look at it, then: git add {CONFIG} && git commit -m \"Set up Woodward\""
+        ));
+    }
+    hints.push("woodward create fix-login -p \"what to do\"".to_owned());
+    hints.push("woodward status".to_owned());
+    hints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_there_is_never_touched() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join(CONFIG);
+        store_new(&config, "mine").unwrap();
+        store_new(&config, "yours").unwrap();
+        assert_eq!(std::fs::read_to_string(&config).unwrap(), "mine");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "no draft is left"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Proposed gates are run once, so that nobody starts with one that can't pass.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use tokio::process::Command;
+use woodward_core::Millis;
+
+use super::proposal::Gate;
+use crate::failure::Outcome;
+use crate::render::time::span;
+use crate::session::Session;
+
+/// How long a gate may run here.
+const TRY_MAX: Duration = Duration::from_secs(600);
+/// How often the progress line moves.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A gate that was run once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Tried {
+    /// Its name.
+    pub(super) name: String,
+    /// What ran.
+    pub(super) command: String,
+    /// Whether it passed.
+    pub(super) passed: bool,
+    /// How it ended, in words.
+    pub(super) how: String,
+    /// How long it took.
+    pub(super) took_ms: u64,
+}
+
+impl Tried {
+    /// One line.
+    pub(super) fn told(&self) -> String {
+        let took = span(Millis(self.took_ms));
+        let verdict = if self.passed {
+            "pass"
+        } else {
+            "fails now, so it is written as a comment"
+        };
+        format!("{verdict} ({}, {took}): {}", self.how, self.command)
+    }
+}
+
+/// Runs each gate once in the person's checkout.
+pub(super) async fn try_each(
+    session: &Session,
+    root: &Path,
+    gates: &[Gate],
+) -> Outcome<Vec<Tried>> {
+    let mut tried = Vec::new();
+    for gate in gates {
+        let bar = announce(session, gate);
+        let started = Instant::now();
+        let (passed, how) = try_one(root, &gate.command).await;
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        tried.push(Tried {
+            name: gate.name.to_owned(),
+            command: gate.command.clone(),
+            passed,
+            how,
+            took_ms: started.elapsed().as_millis().try_into().unwrap_or(u64::MAX),
+        });
+    }
+    Ok(tried)
+}
+
+/// A line that moves on a terminal and vanishes, a plain line otherwise.
+fn announce(session: &Session, gate: &Gate) -> Option<ProgressBar> {
+    let line = format!("running gate {}: {}", gate.name, gate.command);
+    if !session.out.may_animate() {
+        session.out.say(&line);
+        return None;
+    }
+    let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})").ok()?;
+    let bar = ProgressBar::new_spinner()
+        .with_style(style)
+        .with_message(line);
+    bar.enable_steady_tick(TICK);
+    Some(bar)
+}
+
+async fn try_one(root: &Path, command: &str) -> (bool, String) {
+    let child = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => return (false, format!("could not be started: {error}")),
+    };
+    match tokio::time::timeout(TRY_MAX, child.wait()).await {
+        Ok(Ok(status)) => match status.code() {
+            Some(code) => (status.success(), format!("exit {code}")),
+            None => (false, status.to_string()),
+        },
+        Ok(Err(error)) => (false, error.to_string()),
+        Err(_) => (
+            false,
+            format!("not over after {}", Millis::from_secs(TRY_MAX.as_secs())),
+        ),
+    }
+}

@@ -1,0 +1,94 @@
+//! `woodward logs`: what an agent or a gate printed.
+
+use std::time::Duration;
+
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use woodward_api::LogText;
+use woodward_api::client::LogQuery;
+use woodward_core::GateName;
+
+use crate::complete;
+use crate::failure::{Failure, Outcome};
+use crate::render::text::Cleaner;
+use crate::session::Session;
+
+/// How long one request waits for more output.
+const POLL: Duration = Duration::from_secs(20);
+/// How long to wait for a daemon that went away.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What an agent or a gate printed, without its control sequences
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:\n  woodward logs fix-login                  the last run\n  woodward logs fix-login -f               follow it until it ends\n  woodward logs fix-login --gate test      why a gate failed\n  woodward logs fix-login --run 1"
+)]
+pub(crate) struct Logs {
+    /// The task: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
+    #[arg(value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
+    task: String,
+    /// Follow the output until the run ends
+    #[arg(short, long)]
+    follow: bool,
+    /// Which run, from 1; the last one otherwise
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    run: Option<u32>,
+    /// A gate's output instead of the agent's
+    #[arg(long, value_name = "NAME", conflicts_with = "run")]
+    gate: Option<String>,
+}
+
+impl Logs {
+    /// Does it.
+    pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let task = session.task(&self.task)?;
+        let gate: Option<GateName> = self.gate.map(|gate| gate.parse()).transpose()?;
+        let mut query = LogQuery {
+            run: self.run,
+            gate,
+            offset: 0,
+            wait: Duration::ZERO,
+        };
+        let mut cleaner = Cleaner::default();
+        let mut piece = session
+            .call(async |client| client.logs(&task, &query).await)
+            .await?;
+        loop {
+            print(session, &piece, &mut cleaner)?;
+            let came = piece.next > query.offset;
+            if piece.ended || !(came || self.follow) {
+                return Ok(());
+            }
+            query.offset = piece.next;
+            query.wait = if self.follow { POLL } else { Duration::ZERO };
+            piece = next(session, &task, &query).await?;
+        }
+    }
+}
+
+/// The next piece. Agents outlive the daemon, so whoever follows one does too.
+async fn next(session: &Session, task: &str, query: &LogQuery) -> Outcome<LogText> {
+    loop {
+        match session.client().logs(task, query).await {
+            Err(error) if error.is_daemon_gone() && !query.wait.is_zero() => {
+                session
+                    .out
+                    .detail("the daemon does not answer; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+            answer => return answer.map_err(Failure::from),
+        }
+    }
+}
+
+fn print(session: &Session, piece: &LogText, cleaner: &mut Cleaner) -> Outcome {
+    if piece.dropped > 0 && piece.offset <= piece.dropped {
+        let line = format!("note: the first {} bytes are no longer kept", piece.dropped);
+        session.out.say(&line);
+    }
+    if session.out.json() {
+        session.out.json_line(piece, false)
+    } else {
+        session.out.text(&cleaner.next(&piece.text))
+    }
+}

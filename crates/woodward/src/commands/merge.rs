@@ -1,0 +1,44 @@
+//! `woodward merge`: tasks are queued for landing.
+
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use woodward_api::MergeTask;
+use woodward_api::client::TaskAction;
+use woodward_core::CommitId;
+
+use super::act_on_each;
+use super::wait::{self, Until};
+use crate::complete;
+use crate::failure::Outcome;
+use crate::session::Session;
+
+/// Queue tasks for landing: the merged tree is tested before the main branch moves
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:\n  woodward merge fix-login\n  woodward merge fix-login add-dark-mode --wait"
+)]
+pub(crate) struct Merge {
+    /// The tasks: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
+    #[arg(required = true, value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
+    tasks: Vec<String>,
+    /// Only if this is the commit up for review, in full
+    #[arg(long, value_name = "SHA")]
+    commit: Option<CommitId>,
+    /// Wait until they have landed
+    #[arg(long, conflicts_with = "json")]
+    wait: bool,
+}
+
+impl Merge {
+    /// Does it.
+    pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let action = TaskAction::Merge(MergeTask {
+            commit: self.commit,
+        });
+        act_on_each(session, &self.tasks, &action).await?;
+        if self.wait {
+            wait::until(session, &self.tasks, Until::LANDED, None).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! `woodward reject`: a result goes back with what should change.
+
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use woodward_api::Text;
+use woodward_api::client::TaskAction;
+
+use super::act;
+use crate::failure::Outcome;
+use crate::session::Session;
+use crate::{complete, input};
+
+/// Send a result back: what you write becomes the agent's next prompt
+#[derive(Debug, Args)]
+#[command(
+    before_help = "Examples:\n  woodward reject fix-login -m \"The session must end on logout too\"\n  woodward reject fix-login -m - < review.md"
+)]
+pub(crate) struct Reject {
+    /// The task: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
+    #[arg(value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
+    task: String,
+    /// What should change; `-` reads it from stdin
+    #[arg(short = 'm', long = "message", value_name = "WHAT", required = true)]
+    message: String,
+}
+
+impl Reject {
+    /// Does it.
+    pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let text = input::words(&[self.message], "what should change").await?;
+        act(session, &self.task, &TaskAction::Reject(Text { text })).await
+    }
+}

@@ -1,0 +1,27 @@
+//! `woodward retry`: failed or cancelled tasks start again.
+
+use clap::Args;
+use clap_complete::ArgValueCandidates;
+use woodward_api::client::TaskAction;
+
+use super::act_on_each;
+use crate::complete;
+use crate::failure::Outcome;
+use crate::session::Session;
+
+/// Let failed or cancelled tasks start again
+#[derive(Debug, Args)]
+#[command(before_help = "Examples:\n  woodward retry fix-login")]
+pub(crate) struct Retry {
+    /// The tasks: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
+    #[arg(required = true, value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
+    tasks: Vec<String>,
+}
+
+impl Retry {
+    /// Does it.
+    pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let action = TaskAction::Retry;
+        act_on_each(session, &self.tasks, &action).await
+    }
+}

@@ -1,0 +1,355 @@
+//! `show`: one task in full. What was asked, what came of it, what its gates said, what is next.
+
+use jiff::tz::TimeZone;
+use woodward_api::{GateView, MessageView, RunView, TaskDetail};
+use woodward_core::Millis;
+
+use super::diff::size;
+use super::progress::progress;
+use super::text::{clean, one_line, pad, width, wrap};
+use super::time::{moment, span};
+use super::{Look, Tone, status};
+
+/// The columns of text that goes into a pipe.
+const PIPED_COLUMNS: usize = 100;
+/// The most lines of a prompt that are shown; `--json` has more.
+const PROMPT_LINES_MAX: usize = 20;
+/// The most runs, messages and files that are shown.
+const ENTRIES_MAX: usize = 10;
+const LABEL_COLUMNS: usize = 10;
+
+/// The whole answer.
+pub(crate) fn show(detail: &TaskDetail, zone: &TimeZone, look: Look) -> String {
+    let card = Card { look, zone };
+    let mut answer = card.head(detail);
+    if let Some(prompt) = &detail.prompt {
+        answer += &card.section("Prompt", &card.quote(prompt, PROMPT_LINES_MAX));
+    }
+    if let Some(question) = &detail.question {
+        let mut lines = card.quote(&question.text, PROMPT_LINES_MAX);
+        for (number, choice) in (1..).zip(&question.choices) {
+            lines.push(format!("{number}. {}", one_line(choice)));
+        }
+        answer += &card.section("The agent asks", &card.fitted(&lines));
+    }
+    answer += &card.section("Gates", &gates(&detail.gates, look));
+    if let Some(change) = &detail.change {
+        let mut lines = vec![size(change)];
+        lines.extend(
+            change
+                .files
+                .iter()
+                .take(ENTRIES_MAX)
+                .map(|file| one_line(&file.path)),
+        );
+        if change.files_total as usize > lines.len() - 1 {
+            lines.push(format!(
+                "… see all: woodward diff {} --stat",
+                detail.task.name
+            ));
+        }
+        answer += &card.section("Change", &card.fitted(&lines));
+    }
+    answer += &card.section("Runs", &card.fitted(&card.runs(&detail.runs)));
+    answer += &card.section("Messages", &card.fitted(&card.messages(&detail.messages)));
+    let rescued: Vec<String> = detail
+        .rescued
+        .iter()
+        .take(ENTRIES_MAX)
+        .map(|saved| format!("{}  {}", one_line(&saved.reference), one_line(&saved.why)))
+        .collect();
+    answer += &card.section("Saved work", &card.fitted(&rescued));
+    answer
+}
+
+struct Card<'a> {
+    look: Look,
+    zone: &'a TimeZone,
+}
+
+impl Card<'_> {
+    fn columns(&self) -> usize {
+        self.look.columns.unwrap_or(PIPED_COLUMNS)
+    }
+
+    fn head(&self, detail: &TaskDetail) -> String {
+        let look = self.look;
+        let task = &detail.task;
+        let state = look.paint(status::tone(task), task.state.as_str());
+        let mut answer = format!(
+            "{}  {state}\n",
+            look.paint(Tone::Strong, task.name.as_str())
+        );
+        answer += &format!("  {}\n", look.fit(&one_line(&task.attention.reason), 2));
+        if let Some(command) = &task.attention.command {
+            answer += &format!("  ↳ {}\n", look.paint(Tone::Busy, &one_line(command)));
+        }
+        answer += "\n";
+        let after: Vec<&str> = detail.after.iter().map(|name| name.as_str()).collect();
+        let since = moment(task.since, self.zone);
+        let created = moment(task.created_at, self.zone);
+        let facts = [
+            ("id", task.id.to_string()),
+            ("since", since),
+            ("created", created),
+            ("agent", one_line(&task.agent)),
+            ("progress", progress(task)),
+            ("base", one_line(&task.base)),
+            ("after", after.join(", ")),
+            (
+                "branch",
+                one_line(task.branch.as_deref().unwrap_or_default()),
+            ),
+            (
+                "worktree",
+                one_line(task.worktree.as_deref().unwrap_or_default()),
+            ),
+            (
+                "commit",
+                task.head
+                    .as_ref()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+            ),
+            ("held", one_line(task.held.as_deref().unwrap_or_default())),
+        ];
+        for (label, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+            let label = look.paint(Tone::Faint, &pad(label, LABEL_COLUMNS));
+            answer += &format!("  {label}{value}\n");
+        }
+        answer
+    }
+
+    /// A heading and its lines; nothing where there are none.
+    fn section(&self, heading: &str, lines: &[String]) -> String {
+        if lines.is_empty() {
+            return String::new();
+        }
+        let mut answer = format!("\n{}\n", self.look.paint(Tone::Strong, heading));
+        for line in lines {
+            answer += format!("  {line}").trim_end();
+            answer += "\n";
+        }
+        answer
+    }
+
+    /// Lines without colours, cut to the terminal.
+    fn fitted(&self, lines: &[String]) -> Vec<String> {
+        lines.iter().map(|line| self.look.fit(line, 2)).collect()
+    }
+
+    fn quote(&self, text: &str, lines_max: usize) -> Vec<String> {
+        let mut lines = wrap(clean(text).trim(), self.columns().saturating_sub(2));
+        if lines.len() > lines_max {
+            let more = lines.len() - lines_max;
+            lines.truncate(lines_max);
+            lines.push(format!("… {more} more lines"));
+        }
+        lines
+    }
+
+    fn runs(&self, runs: &[RunView]) -> Vec<String> {
+        let skipped = runs.len().saturating_sub(ENTRIES_MAX);
+        let mut lines = Vec::new();
+        if skipped > 0 {
+            lines.push(format!("… {skipped} earlier ones"));
+        }
+        for (number, run) in (1..).zip(runs).skip(skipped) {
+            let took = run.finished_at.map(|end| span(end.since(run.started_at)));
+            let mut parts = vec![
+                one_line(&run.purpose),
+                one_line(&run.agent),
+                moment(run.started_at, self.zone),
+                took.unwrap_or_else(|| one_line(&run.state)),
+            ];
+            if let Some(note) = &run.note {
+                parts.push(one_line(note));
+            }
+            if let Some(cpu) = run.cpu_ms {
+                parts.push(format!("cpu {}", span(Millis(cpu))));
+            }
+            if let Some(bytes) = run.memory_peak_bytes {
+                parts.push(format!("{} MB", bytes / 1_000_000));
+            }
+            lines.push(format!("{number}. {}", parts.join(" · ")));
+        }
+        lines
+    }
+
+    fn messages(&self, messages: &[MessageView]) -> Vec<String> {
+        let skipped = messages.len().saturating_sub(ENTRIES_MAX);
+        messages[skipped..]
+            .iter()
+            .map(|message| {
+                let at = moment(message.at, self.zone);
+                let from = one_line(&message.from);
+                let text = one_line(&message.text);
+                match message.delivery.as_str() {
+                    "accepted" => format!("{at}  {from}: {text}"),
+                    delivery => format!("{at}  {from} ({}): {text}", one_line(delivery)),
+                }
+            })
+            .collect()
+    }
+}
+
+fn gates(gates: &[GateView], look: Look) -> Vec<String> {
+    let column = gates
+        .iter()
+        .map(|gate| width(gate.gate.as_str()))
+        .max()
+        .unwrap_or(0);
+    gates
+        .iter()
+        .map(|gate| {
+            let tone = match gate.verdict.as_str() {
+                "pass" => Tone::Good,
+                "flaky" => Tone::Needs,
+                _ => Tone::Bad,
+            };
+            let verdict = pad(&one_line(&gate.verdict), 6);
+            // Colours would be counted as columns where the line is cut.
+            let room = look.columns.map_or(usize::MAX, |columns| {
+                columns.saturating_sub(2 + column + 2 + 6 + 2)
+            });
+            let exit = gate
+                .exit_code
+                .filter(|code| *code != 0)
+                .map_or_else(String::new, |code| format!(" · exit {code}"));
+            let rest = format!(
+                "{}{exit} · {}",
+                span(Millis(gate.duration_ms)),
+                one_line(&gate.command)
+            );
+            let rest = super::text::cut(&rest, room);
+            (
+                pad(gate.gate.as_str(), column),
+                look.paint(tone, &verdict),
+                rest,
+            )
+        })
+        .map(|(name, verdict, rest)| format!("{name}  {verdict}  {rest}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use woodward_api::{DiffStat, FileStat, QuestionView, RescueView};
+    use woodward_core::{MessageId, RunId, State};
+
+    use super::super::sample;
+    use super::*;
+
+    fn detail() -> TaskDetail {
+        let task = sample::reviewed();
+        let commit = task.head.clone().expect("a result");
+        let gate = |name: &str, verdict: &str, exit_code| GateView {
+            gate: name.parse().expect("a good name"),
+            commit: commit.clone(),
+            verdict: verdict.into(),
+            command: "cargo test --workspace --all-features --no-fail-fast -- --nocapture".into(),
+            exit_code,
+            duration_ms: 72_000,
+            at: sample::NOW,
+        };
+        TaskDetail {
+            state: State::Draft,
+            prompt: Some("Implement JWT authentication.\n\nThe token's life is one hour, and a refresh token renews it as long as the person is logged in.".into()),
+            after: vec!["docs".parse().expect("a good name")],
+            question: Some(QuestionView { text: "Which one?".into(), choices: vec!["a".into(), "b".into()] }),
+            messages: vec![MessageView {
+                id: MessageId::new(uuid::Uuid::nil()),
+                from: "ada".into(),
+                at: sample::NOW,
+                delivery: "stored".into(),
+                text: "and log\nout".into(),
+            }],
+            runs: vec![RunView {
+                id: RunId::new(uuid::Uuid::nil()),
+                purpose: "first".into(),
+                agent: "mine".into(),
+                state: "finished".into(),
+                started_at: sample::NOW - Millis::from_mins(20),
+                finished_at: Some(sample::NOW - Millis::from_mins(1)),
+                note: Some("done".into()),
+                exit_code: Some(0),
+                cpu_ms: Some(8_000),
+                memory_peak_bytes: Some(120_000_000),
+                output_bytes: Some(4_000),
+            }],
+            gates: vec![gate("test", "pass", Some(0)), gate("lint", "fail", Some(101))],
+            change: Some(DiffStat {
+                files: vec![FileStat { path: "src/auth.rs".into(), added: Some(120), removed: Some(4) }],
+                files_total: 1,
+                added: 120,
+                removed: 4,
+            }),
+            rescued: vec![RescueView {
+                reference: "refs/woodward/rescue/auth-api/1".into(),
+                commit,
+                at: sample::NOW,
+                why: "the run was stopped with uncommitted work".into(),
+            }],
+            task,
+        }
+    }
+
+    #[test]
+    fn a_task_is_shown_in_full() {
+        assert_snapshot!(show(&detail(), &TimeZone::UTC, Look::PLAIN), @"
+        auth-api  review
+          all gates passed; it needs your yes
+          ↳ woodward merge auth-api
+
+          id        01900000-0000-7000-8000-000000000001
+          since     2026-01-31 09:01:00
+          created   2026-01-31 08:31:00
+          agent     mine
+          progress  gates 2/2 · tests 42/42 · 3 commits · run 2 · $1.23
+          base      main
+          after     docs
+          branch    woodward/auth-api/1
+          worktree  /home/ada/shop.worktrees/auth-api
+          commit    4f2a9c1e8b7d6054f2a9c1e8b7d6054f2a9c1e8b
+
+        Prompt
+          Implement JWT authentication.
+
+          The token's life is one hour, and a refresh token renews it as long as the
+          person is logged in.
+
+        The agent asks
+          Which one?
+          1. a
+          2. b
+
+        Gates
+          test  pass    1m 12s · cargo test --workspace --all-features --no-fail-fast -…
+          lint  fail    1m 12s · exit 101 · cargo test --workspace --all-features --no-…
+
+        Change
+          1 file, +120 -4
+          src/auth.rs
+
+        Runs
+          1. first · mine · 2026-01-31 08:45:00 · 19m · done · cpu 8.0s · 120 MB
+
+        Messages
+          2026-01-31 09:05:00  ada (stored): and log out
+
+        Saved work
+          refs/woodward/rescue/auth-api/1  the run was stopped with uncommitted work
+        ");
+    }
+
+    #[test]
+    fn colours_change_nothing_but_colours() {
+        let coloured = Look {
+            colour: true,
+            ..Look::PLAIN
+        };
+        let plain = show(&detail(), &TimeZone::UTC, Look::PLAIN);
+        assert_eq!(clean(&show(&detail(), &TimeZone::UTC, coloured)), plain);
+    }
+}

@@ -1,0 +1,126 @@
+//! What every command works with: the output, the places, the directory, the daemon.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use woodward_api::client::{Client, ClientError};
+use woodward_api::{Code, Problem};
+use woodward_core::TaskName;
+use woodward_engine::paths::Paths;
+
+use crate::cli::Cli;
+use crate::failure::{Failure, Outcome};
+use crate::last::Last;
+use crate::launch;
+use crate::output::Output;
+
+/// One invocation.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Where answers go.
+    pub(crate) out: Output,
+    paths: Paths,
+    directory: PathBuf,
+    autostart: bool,
+    client: Client,
+}
+
+impl Session {
+    /// The session that a command line and the environment describe.
+    pub(crate) fn new(cli: &Cli, out: Output) -> Outcome<Self> {
+        let paths = Paths::from_env().map_err(|error| Failure::failed(error.to_string()))?;
+        let directory = match &cli.directory {
+            Some(directory) => std::fs::canonicalize(directory)
+                .map_err(|error| Failure::usage(format!("-C {}: {error}", directory.display())))?,
+            None => std::env::current_dir().map_err(|error| {
+                Failure::failed(format!("the current directory can't be used: {error}"))
+            })?,
+        };
+        let root = directory.to_str().ok_or_else(|| {
+            let shown = directory.display();
+            Failure::failed(format!(
+                "the path {shown} is no UTF-8, which Woodward needs"
+            ))
+        })?;
+        Ok(Self {
+            out,
+            client: Client::new(paths.socket(), root),
+            paths,
+            autostart: !cli.no_daemon
+                && may_autostart(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty())),
+            directory,
+        })
+    }
+
+    /// The places of the daemon.
+    pub(crate) const fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// The client, for those who decide by themselves what an absent daemon means.
+    pub(crate) const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Asks the daemon, which is started where that is allowed and it does not run.
+    pub(crate) async fn call<T>(
+        &self,
+        ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
+    ) -> Outcome<T> {
+        match ask(&self.client).await {
+            // Nothing was sent, so the same may be asked again.
+            Err(ClientError::Unreachable { source, .. })
+                if self.autostart
+                    && matches!(
+                        source.kind(),
+                        ErrorKind::NotFound | ErrorKind::ConnectionRefused
+                    ) =>
+            {
+                launch::start(self).await?;
+                Ok(ask(&self.client).await?)
+            }
+            answer => Ok(answer?),
+        }
+    }
+
+    /// What the person means by a task's name: `-` is the last one that was named.
+    pub(crate) fn task(&self, given: &str) -> Outcome<String> {
+        if given != "-" {
+            return Ok(given.to_owned());
+        }
+        self.last().load().ok_or_else(|| {
+            Problem::new(
+                Code::NotFound,
+                "`-` means the last task, and no task was named here yet",
+            )
+            .hint("woodward status")
+            .into()
+        })
+    }
+
+    /// From now on `-` means this task.
+    pub(crate) fn remember(&self, task: &TaskName) {
+        self.last().store(task.as_str());
+    }
+
+    fn last(&self) -> Last {
+        Last::of(self.paths.state(), &self.directory)
+    }
+}
+
+/// An agent must not start the daemon: it would die with the agent's processes.
+fn may_autostart(is_set: impl Fn(&str) -> bool) -> bool {
+    !is_set("WOODWARD_NO_AUTOSTART") && !is_set("WOODWARD_RUN")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_never_starts_the_daemon() {
+        assert!(may_autostart(|_| false));
+        assert!(!may_autostart(|name| name == "WOODWARD_RUN"));
+        assert!(!may_autostart(|name| name == "WOODWARD_NO_AUTOSTART"));
+    }
+}

@@ -1,0 +1,118 @@
+//! `init` and completions.
+
+use insta::assert_snapshot;
+use woodward_api::{OpenProject, ProjectView};
+
+use crate::place::Place;
+use crate::sample;
+use crate::standin::{Reply, StandIn, ok, unknown};
+
+fn daemon(place: &Place) -> StandIn {
+    let root = place.shop().display().to_string();
+    place.daemon(move |asked| -> Reply {
+        match asked.route().as_str() {
+            "POST /api/v1/projects" => {
+                let request: OpenProject = serde_json::from_str(&asked.body).expect("a request");
+                assert!(request.root.ends_with("/shop"));
+                ok(ProjectView {
+                    root: root.clone(),
+                    ..sample::project()
+                })
+            }
+            "GET /api/v1/status" => ok(sample::status()),
+            _ => unknown(asked),
+        }
+    })
+}
+
+/// Time and place differ from run to run.
+fn steady(place: &Place, seen: &str) -> String {
+    let root = place.shop().display().to_string();
+    let seen = seen.replace(&root, "<shop>");
+    let mut parts = seen.split(", 0.");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        text + ", <time>" + part.split_once('s').map_or("", |(_, rest)| rest)
+    })
+}
+
+#[test]
+fn a_first_init_tries_the_gates_and_a_second_changes_nothing() {
+    let place = Place::new();
+    let _standin = daemon(&place);
+    std::fs::write(place.shop().join("Makefile"), "all:\n\ntest:\n\ttrue\n").unwrap();
+    let first = place.seen(&["init", "--agent-command", "sh work.sh"]);
+    let written = std::fs::read_to_string(place.shop().join("woodward.yaml")).unwrap();
+    let second = place.seen(&["init"]);
+    assert_snapshot!(steady(&place, &first), @r#"
+    $ woodward init --agent-command sh work.sh
+    project shop: <shop>, tasks start from and land on main
+    woodward.yaml: written
+    gate test: pass (exit 0, <time>): make test
+    ! running gate test: make test
+    !   ↳ look at it, then: git add woodward.yaml && git commit -m "Set up Woodward"
+    !   ↳ woodward create fix-login -p "what to do"
+    !   ↳ woodward status
+    "#);
+    assert_snapshot!(steady(&place, &second), @r#"
+    $ woodward init
+    project shop: <shop>, tasks start from and land on main
+    woodward.yaml: there already, left as it is
+    !   ↳ woodward create fix-login -p "what to do"
+    !   ↳ woodward status
+    "#);
+    assert!(
+        written.contains("- { name: test, command: \"make test\""),
+        "{written}"
+    );
+    let now = std::fs::read_to_string(place.shop().join("woodward.yaml")).unwrap();
+    assert_eq!(now, written);
+}
+
+#[test]
+fn a_gate_that_fails_is_told() {
+    let place = Place::new();
+    let _standin = daemon(&place);
+    std::fs::write(place.shop().join("Makefile"), "all:\n\ntest:\n\tfalse\n").unwrap();
+    let seen = place.run(&["init", "-q"]);
+    assert_eq!((seen.code, seen.stderr.as_str()), (0, ""));
+    assert!(
+        seen.stdout.contains("gate test: fails now"),
+        "{}",
+        seen.stdout
+    );
+    let written = std::fs::read_to_string(place.shop().join("woodward.yaml")).unwrap();
+    assert!(written.contains("#  - { name: test"), "{written}");
+}
+
+fn complete(place: &Place) -> (String, String) {
+    let output = place
+        .command(&["--", "woodward", "merge", ""])
+        .env("COMPLETE", "fish")
+        .output()
+        .expect("the program starts");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_shell_completes_real_tasks_and_hears_nothing_without_a_daemon() {
+    let place = Place::new();
+    let (stdout, stderr) = complete(&place);
+    assert!(!stdout.contains("auth-api"), "{stdout}");
+    assert_eq!(stderr, "");
+    let _standin = daemon(&place);
+    let (stdout, stderr) = complete(&place);
+    assert!(stdout.contains("auth-api"), "{stdout}");
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn every_shell_gets_its_script() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = place.run(&["completions", shell]);
+        assert_eq!(ran.code, 0, "{shell}");
+        assert!(ran.stdout.contains("COMPLETE"), "{shell}: {}", ran.stdout);
+    }
+}
