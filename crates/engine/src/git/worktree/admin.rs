@@ -210,7 +210,10 @@ impl Repo {
                 let mut parts = pair[1].splitn(2, |b| *b == b'\n');
                 let key = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
                 let value = parts.next().unwrap_or(b"true").to_vec();
-                settings.push((pair[0] == b"local", key, value));
+                // What the door itself sets is nobody's configuration.
+                if pair[0] != b"command" {
+                    settings.push((pair[0] == b"local", key, value));
+                }
             }
             self.switch_on_worktree_config(&settings).await?;
             let hooks = settings
