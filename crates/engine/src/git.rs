@@ -5,6 +5,7 @@
 //! `refs/woodward/rescue/` first; a branch that people share moves by compare-and-swap only.
 
 mod commit;
+mod copy;
 mod diff;
 mod door;
 mod error;
@@ -14,6 +15,7 @@ mod merge;
 mod message;
 mod repo;
 mod rescue;
+mod trash;
 mod turn;
 mod worktree;
 
@@ -22,6 +24,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 pub use commit::{CommitWith, Committed, Oddity};
+pub use copy::{Copied, Skip, copy_ignored};
 pub use diff::{FileStat, Patch, Side};
 pub use door::{Door, MARKER, VERSION_MIN};
 pub use error::GitError;
@@ -31,6 +34,7 @@ pub use merge::{Build, BuildSpec, Style};
 pub use message::{Signature, Trailers, compose};
 pub use repo::{CommitLine, FILE_MAX, OpenError, Repo, RepoFacts, TreeId};
 pub use rescue::Rescue;
+pub use trash::{Removal, Removed, TrashEntry};
 pub use worktree::{Worktree, WorktreeSpec};
 
 /// A path as git printed it.

@@ -195,7 +195,7 @@ impl Repo {
     }
 
     /// The long part, outside the turn: the directory and its files.
-    async fn fill(&self, worktree: &Worktree) -> Result<(), GitError> {
+    pub(crate) async fn fill(&self, worktree: &Worktree) -> Result<(), GitError> {
         let Some(mut mark) = Mark::load(&worktree.admin) else {
             return Err(GitError::Gone(worktree.path.clone()));
         };
@@ -252,7 +252,7 @@ impl Repo {
 }
 
 /// Whether a directory is ours to fill: not there, or empty but for a `.git` that was not finished.
-fn is_free(path: &Path) -> Result<bool, GitError> {
+pub(crate) fn is_free(path: &Path) -> Result<bool, GitError> {
     match fs::read_dir(path) {
         Ok(entries) => {
             for entry in entries {

@@ -176,8 +176,29 @@ impl Repo {
         mark.store(dir)
     }
 
+    /// A name for an administrative directory that nobody uses: the wanted one if it is free.
+    pub(crate) fn free_admin(&self, wanted: &Path) -> PathBuf {
+        if !wanted.exists() {
+            return wanted.to_owned();
+        }
+        let stem = wanted.file_name().unwrap_or_default().to_string_lossy();
+        self.admins().join(unique(&stem))
+    }
+
+    /// Prepares an administrative directory that lies at `dir` for its life at `admin`.
+    pub(crate) fn readdress(&self, dir: &Path, admin: &Path, same: bool) -> Result<(), GitError> {
+        if let Some(mark) = Mark::load(dir) {
+            self.write_hooks(dir, &mark)?;
+        }
+        let settings = dir.join("config.worktree");
+        if same && settings.exists() {
+            return Ok(());
+        }
+        replace(&settings, config(&admin.join(HOOKS)).as_bytes())
+    }
+
     /// (Re-)writes the hooks of a worktree.
-    pub(crate) fn write_hooks(&self, dir: &Path, mark: &Mark) -> Result<(), GitError> {
+    fn write_hooks(&self, dir: &Path, mark: &Mark) -> Result<(), GitError> {
         let own = dir.join(HOOKS);
         fs::create_dir_all(&own).at("create", &own)?;
         let guard = own.join("reference-transaction");
