@@ -1,1 +1,43 @@
-//! (being written)
+//! Git: worktrees, commits, rescue, landing.
+//!
+//! Every git process goes through one [`Door`]. What an agent leaves behind is treated as hostile
+//! ground; work that is not committed is never thrown away, it is saved under
+//! `refs/woodward/rescue/` first; a branch that people share moves by compare-and-swap only.
+
+mod commit;
+mod copy;
+mod diff;
+mod door;
+mod error;
+mod land;
+mod locks;
+mod merge;
+mod message;
+mod repo;
+mod rescue;
+mod trash;
+mod turn;
+mod worktree;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+pub use commit::{CommitWith, Committed, Oddity};
+pub use copy::{Copied, Skip, copy_ignored};
+pub use diff::{FileStat, Patch, Side};
+pub use door::{Door, MARKER, VERSION_MIN};
+pub use error::GitError;
+pub use land::Advance;
+pub use locks::{Swept, end_orphans};
+pub use merge::{Build, BuildSpec, Style};
+pub use message::{Signature, Trailers, compose};
+pub use repo::{CommitLine, FILE_MAX, OpenError, Repo, RepoFacts, TreeId};
+pub use rescue::Rescue;
+pub use trash::{Removal, Removed, TrashEntry};
+pub use worktree::{Worktree, WorktreeSpec};
+
+/// A path as git printed it.
+fn os_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}

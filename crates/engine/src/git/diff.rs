@@ -1,0 +1,123 @@
+//! What changed, as text and as numbers.
+//!
+//! No external diff and no text conversion of anybody's configuration is run. What is printed is
+//! bounded.
+
+use woodward_core::CommitId;
+
+use super::error::GitError;
+use super::repo::Repo;
+use super::worktree::Worktree;
+
+const FILES_MAX: usize = 20_000;
+
+/// A patch, perhaps cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// The text, as git prints it.
+    pub text: Vec<u8>,
+    /// Whether there is more than this.
+    pub cut: bool,
+}
+
+/// How much of one file changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileStat {
+    /// Its path now.
+    pub path: String,
+    /// Its path before, when it was renamed.
+    pub was: Option<String>,
+    /// Lines added and removed; `None` for a binary file.
+    pub lines: Option<(u64, u64)>,
+}
+
+/// The side of a comparison that is newer.
+#[derive(Clone, Copy, Debug)]
+pub enum Side<'a> {
+    /// A commit.
+    Commit(&'a CommitId),
+    /// What is in a worktree, committed or not.
+    Worktree(&'a Worktree),
+}
+
+impl Repo {
+    async fn side(&self, side: Side<'_>) -> Result<String, GitError> {
+        Ok(match side {
+            Side::Commit(commit) => commit.to_string(),
+            Side::Worktree(worktree) => self.tree_of_worktree(worktree).await?.to_string(),
+        })
+    }
+
+    /// The patch from `base` to the other side, at most `limit` bytes of it.
+    pub async fn diff(
+        &self,
+        base: &CommitId,
+        side: Side<'_>,
+        limit: usize,
+    ) -> Result<Patch, GitError> {
+        let newer = self.side(side).await?;
+        let git = self.git([
+            "diff-tree",
+            "-p",
+            "-r",
+            "-M",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+        ]);
+        let answer = git
+            .arg(base.as_str())
+            .arg(newer)
+            .cut_at(limit)
+            .run()
+            .await?;
+        Ok(Patch {
+            text: answer.stdout,
+            cut: answer.cut,
+        })
+    }
+
+    /// How much of which files changed from `base` to the other side.
+    pub async fn numstat(
+        &self,
+        base: &CommitId,
+        side: Side<'_>,
+    ) -> Result<Vec<FileStat>, GitError> {
+        let newer = self.side(side).await?;
+        let git = self.git([
+            "diff-tree",
+            "-r",
+            "-M",
+            "--numstat",
+            "-z",
+            "--no-ext-diff",
+            "--no-textconv",
+        ]);
+        let answer = git.arg(base.as_str()).arg(newer).run().await?;
+        let mut fields = answer.fields();
+        let mut files = Vec::new();
+        while let Some(field) = fields.next() {
+            if files.len() == FILES_MAX {
+                break;
+            }
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let mut parts = field.splitn(3, |b| *b == b'\t');
+            let (added, removed) = (number(parts.next()), number(parts.next()));
+            let path = parts.next().unwrap_or_default();
+            // A rename has an empty path here and its two paths in the next fields.
+            let (was, path) = if path.is_empty() {
+                let was = fields.next().map(text);
+                (was, fields.next().map(text).unwrap_or_default())
+            } else {
+                (None, text(path))
+            };
+            let lines = added.zip(removed);
+            files.push(FileStat { path, was, lines });
+        }
+        Ok(files)
+    }
+}
+
+fn number(field: Option<&[u8]>) -> Option<u64> {
+    std::str::from_utf8(field?).ok()?.parse().ok()
+}

@@ -1,0 +1,105 @@
+//! Moving a branch that people share: by compare-and-swap, on the disk when it returns.
+
+use std::path::{Path, PathBuf};
+
+use woodward_core::{CommitId, IntentId};
+
+use super::error::GitError;
+use super::repo::Repo;
+
+/// What became of a branch that was to move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// It is where it should be (or was already).
+    Advanced,
+    /// Somebody else has moved it; this is where it is now. `None`: it is gone.
+    Moved {
+        /// Where it is.
+        current: Option<CommitId>,
+    },
+}
+
+impl Repo {
+    /// Moves a branch from `old` to `new`, and not from anywhere else.
+    pub async fn advance(
+        &self,
+        branch: &str,
+        new: &CommitId,
+        old: &CommitId,
+    ) -> Result<Advance, GitError> {
+        let name = format!("refs/heads/{branch}");
+        let message = "woodward: landed";
+        let args = [
+            "update-ref",
+            "-m",
+            message,
+            &name,
+            new.as_str(),
+            old.as_str(),
+        ];
+        let Err(error) = self.git(args).durable().run().await else {
+            return Ok(Advance::Advanced);
+        };
+        match self.tip(branch).await? {
+            Some(tip) if tip == *new => Ok(Advance::Advanced),
+            // It is where we expected it, so something else is wrong: a lock, a full disk.
+            Some(tip) if tip == *old => Err(error),
+            current => Ok(Advance::Moved { current }),
+        }
+    }
+
+    /// Keeps what a landing has built until it is decided, so that no gc drops it.
+    pub async fn pin_landing(&self, intent: IntentId, commit: &CommitId) -> Result<(), GitError> {
+        self.pin(&landing_ref(intent), commit).await
+    }
+
+    /// What a landing has built, if it is kept.
+    pub async fn pinned_landing(&self, intent: IntentId) -> Result<Option<CommitId>, GitError> {
+        self.ref_tip(&landing_ref(intent)).await
+    }
+
+    /// Forgets what a landing has built: it is on the branch, or never will be.
+    pub async fn unpin_landing(&self, intent: IntentId) -> Result<(), GitError> {
+        let name = landing_ref(intent);
+        self.git(["update-ref", "--no-deref", "-d", &name])
+            .write()
+            .run()
+            .await
+            .map(|_| ())
+    }
+
+    /// The checkout that has a branch checked out, the person's own or a linked one.
+    pub async fn checkout_of(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
+        let answer = self
+            .git(["worktree", "list", "--porcelain", "-z"])
+            .run()
+            .await?;
+        let wanted = format!("branch refs/heads/{branch}");
+        let mut path = None;
+        for field in answer.fields() {
+            if let Some(found) = field.strip_prefix(b"worktree ") {
+                path = Some(super::os_path(found));
+            } else if field == wanted.as_bytes() {
+                return Ok(path
+                    .map(|path| self.listed(path))
+                    .filter(|path| path.is_dir()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Git lists the main worktree by its git directory where that is not named `.git`.
+    fn listed(&self, path: PathBuf) -> PathBuf {
+        if path == self.common_dir()
+            || Some(path.as_path()) == self.common_dir().parent().map(Path::new)
+        {
+            self.root().to_owned()
+        } else {
+            path
+        }
+    }
+}
+
+fn landing_ref(intent: IntentId) -> String {
+    format!("refs/woodward/land/{intent}")
+}

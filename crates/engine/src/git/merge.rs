@@ -1,0 +1,236 @@
+//! Building what a landing would make of a branch, without touching any worktree, index or branch.
+//!
+//! Deterministic: the same inputs give the same commit id, so that a build that was cut off is
+//! simply done again. A conflict is an answer, not an error.
+
+use woodward_core::{CommitId, Timestamp};
+
+use super::error::GitError;
+use super::message::{Signature, Trailers, compose, git_date, signed};
+use super::repo::{Repo, TreeId, parse};
+
+const PICKS_MAX: usize = 500;
+const CONFLICTS_MAX: usize = 1_000;
+
+/// How a branch lands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// All of it as one commit.
+    Squash,
+    /// As it is, joined by a merge commit.
+    Merge,
+    /// Its commits one by one, on top.
+    Rebase,
+}
+
+/// What to build.
+#[derive(Clone, Debug)]
+pub struct BuildSpec {
+    /// How.
+    pub style: Style,
+    /// What it goes on top of.
+    pub onto: CommitId,
+    /// The branch's last commit.
+    pub head: CommitId,
+    /// The message of the squashed or merge commit. Rebased commits keep their own.
+    pub message: String,
+    /// Where it comes from; appended to every message.
+    pub trailers: Trailers,
+    /// Who the squashed or merge commit is by. Rebased commits keep their author.
+    pub author: Signature,
+    /// Who commits.
+    pub committer: Signature,
+    /// When.
+    pub date: Timestamp,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// A commit on top of `onto`.
+    Built {
+        /// The commit.
+        commit: CommitId,
+        /// Its tree: what is gated.
+        tree: TreeId,
+    },
+    /// It does not fit; these files conflict.
+    Conflict {
+        /// The files, sorted.
+        files: Vec<String>,
+    },
+    /// It changes nothing: everything in it is there already.
+    Nothing,
+}
+
+enum Merged {
+    Clean(CommitId),
+    Conflict(Vec<String>),
+}
+
+struct Pick {
+    id: CommitId,
+    parent: CommitId,
+    author: Signature,
+    date: String,
+    message: String,
+}
+
+impl Repo {
+    /// Builds the commit that would land.
+    pub async fn build(&self, spec: &BuildSpec) -> Result<Build, GitError> {
+        match spec.style {
+            Style::Rebase => self.build_rebased(spec).await,
+            Style::Squash | Style::Merge => self.build_joined(spec).await,
+        }
+    }
+
+    /// Whether two commits would merge, and if not, which files conflict.
+    pub async fn conflicts(&self, a: &CommitId, b: &CommitId) -> Result<Vec<String>, GitError> {
+        Ok(match self.merge_trees(None, a, b).await? {
+            Merged::Clean(_) => Vec::new(),
+            Merged::Conflict(files) => files,
+        })
+    }
+
+    async fn build_joined(&self, spec: &BuildSpec) -> Result<Build, GitError> {
+        let tree = match self.merge_trees(None, &spec.onto, &spec.head).await? {
+            Merged::Clean(tree) => tree,
+            Merged::Conflict(files) => return Ok(Build::Conflict { files }),
+        };
+        if TreeId(tree.clone()) == self.tree_of(&spec.onto).await? {
+            return Ok(Build::Nothing);
+        }
+        let mut git = self.git(["commit-tree", tree.as_str(), "-p", spec.onto.as_str()]);
+        if spec.style == Style::Merge {
+            git = git.arg("-p").arg(spec.head.as_str());
+        }
+        let date = git_date(spec.date);
+        let git = signed(git, (&spec.author, &date), (&spec.committer, &date));
+        let message = compose(&spec.message, &spec.trailers);
+        let commit = parse("commit-tree", &git.durable().stdin(message).text().await?)?;
+        Ok(Build::Built {
+            commit,
+            tree: TreeId(tree),
+        })
+    }
+
+    async fn build_rebased(&self, spec: &BuildSpec) -> Result<Build, GitError> {
+        let committed = git_date(spec.date);
+        let mut on = spec.onto.clone();
+        let mut on_tree = self.tree_of(&on).await?;
+        for pick in self.picks(spec).await? {
+            let tree = match self.merge_trees(Some(&pick.parent), &on, &pick.id).await? {
+                Merged::Clean(tree) => TreeId(tree),
+                Merged::Conflict(files) => return Ok(Build::Conflict { files }),
+            };
+            if tree == on_tree {
+                continue;
+            }
+            let git = self.git(["commit-tree", tree.as_str(), "-p", on.as_str()]);
+            let git = signed(
+                git,
+                (&pick.author, &pick.date),
+                (&spec.committer, &committed),
+            );
+            let message = compose(&pick.message, &spec.trailers);
+            on = parse("commit-tree", &git.durable().stdin(message).text().await?)?;
+            on_tree = tree;
+        }
+        Ok(if on == spec.onto {
+            Build::Nothing
+        } else {
+            Build::Built {
+                commit: on,
+                tree: on_tree,
+            }
+        })
+    }
+
+    /// The first-parent commits of the branch, oldest first.
+    async fn picks(&self, spec: &BuildSpec) -> Result<Vec<Pick>, GitError> {
+        let range = format!("{}..{}", spec.onto, spec.head);
+        let count = format!("--max-count={}", PICKS_MAX + 1);
+        let format = "--format=%H%n%P%n%an%n%ae%n%ad%n%B";
+        let args = [
+            "log",
+            "-z",
+            "--first-parent",
+            "--date=raw",
+            &count,
+            format,
+            "--end-of-options",
+            &range,
+        ];
+        let answer = self.git(args).run().await?;
+        let mut picks = answer.fields().map(pick).collect::<Result<Vec<_>, _>>()?;
+        if picks.len() > PICKS_MAX {
+            return Err(GitError::Limit {
+                what: "commits to rebase",
+                limit: PICKS_MAX,
+            });
+        }
+        picks.reverse();
+        Ok(picks)
+    }
+
+    async fn merge_trees(
+        &self,
+        base: Option<&CommitId>,
+        ours: &CommitId,
+        theirs: &CommitId,
+    ) -> Result<Merged, GitError> {
+        let mut git = self
+            .git([
+                "merge-tree",
+                "--write-tree",
+                "-z",
+                "--name-only",
+                "--no-messages",
+            ])
+            .config("merge.renames=true")
+            .config("merge.directoryRenames=conflict");
+        if let Some(base) = base {
+            git = git.arg(format!("--merge-base={base}"));
+        }
+        let answer = git
+            .arg(ours.as_str())
+            .arg(theirs.as_str())
+            .durable()
+            .accept(1)
+            .run()
+            .await?;
+        let mut fields = answer.fields();
+        let tree = fields
+            .next()
+            .map(String::from_utf8_lossy)
+            .unwrap_or_default();
+        if answer.code == 0 {
+            return parse("merge-tree", &tree).map(Merged::Clean);
+        }
+        let names = fields
+            .take(CONFLICTS_MAX)
+            .map(|name| String::from_utf8_lossy(name).into_owned());
+        let mut files: Vec<String> = names.filter(|name| !name.is_empty()).collect();
+        files.sort();
+        files.dedup();
+        Ok(Merged::Conflict(files))
+    }
+}
+
+fn pick(field: &[u8]) -> Result<Pick, GitError> {
+    let text = String::from_utf8_lossy(field);
+    let mut parts = text.splitn(6, '\n');
+    let mut next = || parts.next().unwrap_or_default();
+    let id = parse("log", next())?;
+    let parent = next().split(' ').next().unwrap_or_default().to_owned();
+    let parent = parse("log", &parent)?;
+    let (name, email) = (next(), next());
+    Ok(Pick {
+        id,
+        parent,
+        author: Signature::new(name, email),
+        date: format!("@{}", next()),
+        message: next().to_owned(),
+    })
+}
