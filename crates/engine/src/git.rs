@@ -4,6 +4,8 @@
 //! ground; work that is not committed is never thrown away, it is saved under
 //! `refs/woodward/rescue/` first; a branch that people share moves by compare-and-swap only.
 
+mod ask;
+mod bring;
 mod commit;
 mod copy;
 mod diff;
@@ -13,6 +15,8 @@ mod land;
 mod locks;
 mod merge;
 mod message;
+mod pending;
+mod place;
 mod repo;
 mod rescue;
 mod trash;

@@ -3,7 +3,29 @@
 //! The engine takes decisions from `woodward_core`, keeps them in `woodward_store`, and performs
 //! their effects: git, processes, agents, gates, landing. It never decides what a task becomes.
 
+mod clock;
 pub mod config;
+mod dispatch;
+mod drive;
+mod effects;
+pub mod engine;
+mod environment;
+mod error;
+mod evidence;
+mod files;
+mod gate;
 pub mod git;
+mod land;
 pub mod paths;
+mod project;
+mod prompt;
+mod removed;
+mod renew;
+mod run_env;
+pub mod service;
+mod start;
 pub mod supervise;
+mod tail;
+
+pub use error::{EngineError, Result};
+pub use project::CONFIG_FILE;

@@ -77,8 +77,12 @@ impl Paths {
         if plain.as_os_str().len() <= SOCKET_PATH_MAX {
             return plain;
         }
-        let digest = fnv(self.state.as_os_str().as_encoded_bytes());
-        Path::new("/tmp").join(format!("woodward-{digest:016x}/woodward.sock"))
+        Path::new("/tmp").join(format!("woodward-{}/woodward.sock", self.digest()))
+    }
+
+    /// A short name of the state directory, the same for ever.
+    pub fn digest(&self) -> String {
+        format!("{:016x}", fnv(self.state.as_os_str().as_encoded_bytes()))
     }
 
     /// What belongs to one run of an agent: prompt, output, exit.

@@ -1,3 +1,22 @@
-//! Woodward's HTTP API: the service facade of the engine, over a Unix socket.
+//! Woodward's HTTP API, over the daemon's Unix socket.
 //!
-//! It never touches the store or git: it asks the engine.
+//! It turns requests into wishes of the engine's service and its answers into JSON. It never touches
+//! the store or git, and it never listens on anything but the socket, which only its owner can open.
+
+mod answer;
+mod listen;
+mod routes;
+
+pub use listen::{Bound, bind};
+
+use axum::Router;
+use woodward_engine::engine::Engine;
+
+/// Serves the API until the engine is told to stop.
+///
+/// # Errors
+/// When the socket breaks.
+pub async fn serve(engine: Engine, bound: Bound) -> std::io::Result<()> {
+    let app: Router = routes::all(engine.clone());
+    bound.serve(app, engine).await
+}

@@ -1,24 +1,101 @@
 //! The daemon: `woodward up --foreground`.
+//!
+//! It wires engine, API and log together and ends when it is told to. Ending it ends no agent.
 
+mod log;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tokio::signal::unix::{SignalKind, signal};
 use woodward_api::{Code, Problem};
+use woodward_core::lease::LeaseTiming;
+use woodward_engine::EngineError;
+use woodward_engine::engine::{Database, Engine, Options};
 use woodward_engine::paths::Paths;
+use woodward_engine::supervise::Program;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Manner, Output};
 
+/// Names a PostgreSQL server to keep the state in; the embedded database otherwise.
+const DATABASE_URL: &str = "WOODWARD_DATABASE_URL";
+/// Enough to wait for many things at once; the work is done by other processes.
+const THREADS: usize = 2;
+
 /// Runs the daemon until it is told to end. `detached` asks for a session of its own.
 pub(crate) fn run(paths: &Paths, detached: bool) -> ExitCode {
-    let state = paths.state().display();
-    let failure = Failure::new(
-        Exit::Internal,
-        Problem::new(
-            Code::Internal,
-            format!("the daemon of {state} is not wired yet (detached: {detached})"),
-        ),
-    );
-    Output::new(Manner::default()).failure(&failure);
-    ExitCode::from(failure.exit.number())
+    if detached {
+        // Fails only where the process leads its group already, which is as good.
+        let _ = rustix::process::setsid();
+    }
+    match serve(paths, detached) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            Output::new(Manner::default()).failure(&failure);
+            ExitCode::from(failure.exit.number())
+        }
+    }
+}
+
+fn serve(paths: &Paths, detached: bool) -> Result<(), Failure> {
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| Failure::failed(format!("{what}: {error}"));
+    log::start(paths, detached)
+        .map_err(|error| failed("the daemon's log can't be written", &error))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build()
+        .map_err(|error| failed("the daemon can't get ready", &error))?;
+    runtime.block_on(async {
+        // Before anything else, so that no signal finds the daemon unprepared.
+        let mut term = signal(SignalKind::terminate()).map_err(|error| failed("signals", &error))?;
+        let mut int = signal(SignalKind::interrupt()).map_err(|error| failed("signals", &error))?;
+        let engine = Engine::start(options(paths)).await.map_err(refused)?;
+        let bound = woodward_server::bind(&paths.socket())
+            .await
+            .map_err(|error| failed("the daemon's socket", &error))?;
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), socket = %paths.socket().display(), "ready");
+        let told = engine.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+            told.begin_stop();
+        });
+        let served = woodward_server::serve(engine.clone(), bound).await;
+        engine.stop().await;
+        tracing::info!("ended; agents go on");
+        served.map_err(|error| failed("the daemon's socket", &error))
+    })
+}
+
+fn refused(error: EngineError) -> Failure {
+    let problem = Problem::from(error);
+    let exit = match problem.code {
+        Code::Unavailable => Exit::Unreachable,
+        _ => Exit::Failed,
+    };
+    Failure::new(exit, problem)
+}
+
+fn options(paths: &Paths) -> Options {
+    let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("woodward"));
+    Options {
+        paths: paths.clone(),
+        database: match std::env::var(DATABASE_URL) {
+            Ok(url) if !url.is_empty() => Database::Postgres(url),
+            _ => Database::Sqlite,
+        },
+        supervisor: Program {
+            // Also the right one when a newer program has taken its place on the disk.
+            exe: PathBuf::from("/proc/self/exe"),
+            args: vec!["supervise".into()],
+        },
+        program: own,
+        timing: LeaseTiming::default(),
+    }
 }

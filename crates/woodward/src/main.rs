@@ -15,10 +15,10 @@ mod output;
 mod render;
 mod session;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
-use woodward_api::{Code, Problem};
 
 use crate::cli::Cli;
 use crate::commands::Command;
@@ -49,12 +49,8 @@ fn main() -> ExitCode {
 }
 
 fn supervise() -> ExitCode {
-    let failure = Failure::new(
-        Exit::Internal,
-        Problem::new(Code::Internal, "the supervisor is not wired yet"),
-    );
-    Output::new(output::Manner::default()).failure(&failure);
-    ExitCode::from(failure.exit.number())
+    let directory = std::env::args_os().nth(2).unwrap_or_default();
+    woodward_engine::supervise::run(Path::new(&directory))
 }
 
 fn run(cli: Cli, out: Output) -> Outcome<ExitCode> {

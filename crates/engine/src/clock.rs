@@ -1,0 +1,28 @@
+//! The one door for time and chance. Everything decided with them gets them inside events.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use woodward_core::{Actor, Event, EventId, Fact, Roll, Timestamp};
+use woodward_store::fresh_uuid;
+
+/// This machine's clock.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Timestamp(since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }))
+}
+
+/// A fact that happens now.
+pub(crate) fn event(actor: Actor, fact: Fact) -> Event {
+    let id = fresh_uuid();
+    // The end of a version 7 id is random.
+    let roll = Roll(u32::try_from(id.as_u128() & u128::from(u32::MAX)).unwrap_or_default());
+    Event {
+        id: EventId::new(id),
+        at: now(),
+        actor,
+        roll,
+        fact,
+    }
+}

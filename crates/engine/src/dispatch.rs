@@ -1,0 +1,62 @@
+//! Claiming: which queued tasks start here and now.
+//!
+//! The order and the limits are the database's to keep; this only asks, for as much as this machine
+//! wants.
+
+use std::sync::Arc;
+
+use woodward_core::{ClaimId, State, StateKind};
+use woodward_store::{ClaimRequest, Claims, StoreError, fresh_uuid};
+
+use crate::drive;
+use crate::engine::Inner;
+use crate::error::Result;
+use crate::project::Project;
+
+/// The most tasks that one look claims.
+const CLAIMS_MAX: u32 = 64;
+
+/// Claims what may start, in every project.
+pub(crate) async fn claim(inner: &Arc<Inner>) -> Result<()> {
+    for project in inner.all_projects() {
+        if let Err(error) = claim_in(inner, &project).await {
+            tracing::warn!(project = %project.record.name, %error, "nothing was claimed");
+        }
+    }
+    Ok(())
+}
+
+async fn claim_in(inner: &Arc<Inner>, project: &Project) -> Result<()> {
+    let now = crate::clock::now();
+    let due = inner.open_tasks(project.id()).await?.iter().any(|task| {
+        task.state.kind() == StateKind::Queued
+            && task.blockers.is_empty()
+            && matches!(task.state, State::Queued { run_at, .. } if run_at <= now)
+    });
+    if !due {
+        return Ok(());
+    }
+    let config = project.config().await?;
+    let request = ClaimRequest {
+        claim: ClaimId::new(fresh_uuid()),
+        worker: inner.worker,
+        project: project.id(),
+        wanted: CLAIMS_MAX,
+        lease: inner.options.timing.length,
+        limits: config.limits(),
+        policy: config.policy(),
+    };
+    let tasks = match inner.store.claim(request.clone()).await {
+        Ok(Claims { tasks, .. }) => tasks,
+        // It may have been granted: whatever was is found again by the claim's name.
+        Err(StoreError::Unavailable(_) | StoreError::CommitUnknown) => {
+            inner.store.recall_claim(request).await?
+        }
+        Err(error) => return Err(error.into()),
+    };
+    for task in tasks {
+        tracing::info!(task = %task.name, epoch = %task.epoch, "claimed");
+        drive::ensure(inner, task.id, task.epoch);
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Driving held tasks: one driver a task, from the claim until the claim is let go.
+//!
+//! A driver looks where its task is and does what that state needs: make the worktree, run the agent,
+//! run the gates. Then it reports and looks again. It keeps nothing that a restart would lose, so
+//! taking up a task after a crash is the same as going on. A driver whose claim was taken away writes
+//! nothing more and stops.
+
+mod prepare;
+mod prompt;
+mod verify;
+mod work;
+
+pub(crate) use work::purpose_text;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use woodward_core::{Epoch, Fact, State, Task, TaskId, Transition};
+
+use crate::config::Config;
+use crate::engine::Inner;
+use crate::error::{EngineError, Result};
+use crate::project::Project;
+
+/// How long a driver that met trouble waits before it looks again.
+const TROUBLE: Duration = Duration::from_millis(200);
+const TROUBLE_MAX: Duration = Duration::from_secs(5);
+
+/// All drivers of this machine.
+#[derive(Debug, Default)]
+pub(crate) struct Drivers {
+    running: Mutex<HashMap<TaskId, Handle>>,
+}
+
+#[derive(Clone, Debug)]
+struct Handle {
+    epoch: Epoch,
+    /// The claim is gone: stop at the next wait.
+    cancel: CancellationToken,
+    /// Stop the agent: this machine may have lost its claims.
+    halt: CancellationToken,
+    /// There is a message for the run.
+    told: Arc<Notify>,
+    over: CancellationToken,
+}
+
+impl Drivers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Handle>> {
+        self.running.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The claims that are being driven.
+    pub(crate) fn held(&self) -> Vec<(TaskId, Epoch)> {
+        self.lock()
+            .iter()
+            .map(|(task, h)| (*task, h.epoch))
+            .collect()
+    }
+
+    /// A claim is lost.
+    pub(crate) fn cancel(&self, task: TaskId, epoch: Epoch) {
+        if let Some(handle) = self.lock().get(&task)
+            && handle.epoch <= epoch
+        {
+            handle.cancel.cancel();
+        }
+    }
+
+    /// Cancels the driver of a claim and waits until it has let go.
+    pub(crate) async fn end(&self, task: TaskId, epoch: Epoch) {
+        let over = {
+            let drivers = self.lock();
+            let Some(handle) = drivers.get(&task).filter(|h| h.epoch <= epoch) else {
+                return;
+            };
+            handle.cancel.cancel();
+            handle.over.clone()
+        };
+        over.cancelled().await;
+    }
+
+    /// Stops every agent of this machine.
+    pub(crate) fn halt_all(&self) {
+        for handle in self.lock().values() {
+            handle.halt.cancel();
+        }
+    }
+
+    /// There is a message for a task's run.
+    pub(crate) fn tell(&self, task: TaskId) {
+        if let Some(handle) = self.lock().get(&task) {
+            handle.told.notify_one();
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+}
+
+/// Sees to it that a claim is driven.
+pub(crate) fn ensure(inner: &Arc<Inner>, task: TaskId, epoch: Epoch) {
+    let handle = Handle {
+        epoch,
+        cancel: inner.stopping.child_token(),
+        halt: CancellationToken::new(),
+        told: Arc::default(),
+        over: CancellationToken::new(),
+    };
+    let before = {
+        let mut drivers = inner.drivers.lock();
+        match drivers.get(&task) {
+            Some(current) if current.epoch >= epoch => return,
+            _ => drivers.insert(task, handle.clone()),
+        }
+    };
+    let inner = Arc::clone(inner);
+    inner.tasks.clone().spawn(async move {
+        if let Some(before) = before {
+            before.cancel.cancel();
+            before.over.cancelled().await;
+        }
+        let driver = Driver {
+            inner: Arc::clone(&inner),
+            task,
+            handle: handle.clone(),
+        };
+        driver.run().await;
+        let mut drivers = inner.drivers.lock();
+        if drivers.get(&task).is_some_and(|h| h.epoch == epoch) {
+            drivers.remove(&task);
+        }
+        drop(drivers);
+        handle.over.cancel();
+        inner.look.notify_one();
+    });
+}
+
+struct Driver {
+    inner: Arc<Inner>,
+    task: TaskId,
+    handle: Handle,
+}
+
+/// What a driver found when it looked.
+struct Scene {
+    task: Task,
+    project: Arc<Project>,
+    config: Arc<Config>,
+}
+
+impl Driver {
+    async fn run(self) {
+        let mut trouble = TROUBLE;
+        while !self.handle.cancel.is_cancelled() {
+            match self.advance().await {
+                Ok(true) => trouble = TROUBLE,
+                Ok(false) => return,
+                Err(error) if error.is_stale() => {
+                    tracing::info!(task = %self.task, "its claim is gone");
+                    return;
+                }
+                // Somebody else moved the task; look where it is now.
+                Err(error) if error.is_repeated() => {
+                    tracing::debug!(task = %self.task, %error, "outdated")
+                }
+                Err(error) => {
+                    tracing::warn!(task = %self.task, %error, "trouble; looking again");
+                    let wait = tokio::time::sleep(trouble);
+                    let _ = self.handle.cancel.run_until_cancelled(wait).await;
+                    trouble = (trouble * 2).min(TROUBLE_MAX);
+                }
+            }
+        }
+    }
+
+    /// Does what the task's state needs; `false` when there is nothing left to do under this claim.
+    async fn advance(&self) -> Result<bool> {
+        let Some(task) = self.inner.store.load_task(self.task).await? else {
+            return Ok(false);
+        };
+        if task.epoch != self.handle.epoch || task.holder != Some(self.inner.worker) {
+            return Ok(false);
+        }
+        let project = self.inner.require_project(task.project)?;
+        let state = task.state.clone();
+        let config = match project.load_config().await {
+            Ok(config) => config,
+            // Rules that make no sense stop nothing that is under way, but nothing starts under them.
+            Err(EngineError::Config(error)) if matches!(state, State::Preparing { .. }) => {
+                return self.not_prepared(&task, EngineError::Config(error)).await;
+            }
+            Err(error) => return Err(error),
+        };
+        let scene = Scene {
+            task,
+            project,
+            config,
+        };
+        match &state {
+            State::Preparing { run, purpose } => self.prepare(&scene, *run, purpose).await,
+            State::Working { run, purpose } | State::Waiting { run, purpose, .. } => {
+                self.work(&scene, *run, purpose).await
+            }
+            State::Verifying { commit } => self.verify(&scene, commit).await,
+            _ => Ok(false),
+        }
+    }
+
+    /// Says something under the claim. `true` when the claim goes on.
+    async fn report(&self, config: &Config, fact: Fact) -> Result<bool> {
+        let event = crate::clock::event(self.inner.claim(self.handle.epoch), fact);
+        let Transition { next, .. } = self
+            .inner
+            .persist(self.task, event, &config.policy())
+            .await?;
+        Ok(next.holder == Some(self.inner.worker) && next.epoch == self.handle.epoch)
+    }
+}

@@ -1,0 +1,276 @@
+//! Making a task's worktree ready.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use woodward_core::event::Fault;
+use woodward_core::state::Purpose;
+use woodward_core::task::Worktree;
+use woodward_core::{CommitId, Fact, Note, RunId, Task};
+use woodward_store::RunState;
+
+use super::{Driver, Scene};
+use crate::error::{EngineError, Result};
+use crate::git::{self, Removal, Skip, WorktreeSpec};
+use crate::project::Project;
+use crate::supervise::{self, Cause, Launch, Seen};
+use crate::{files, run_env};
+
+/// How much of a failing setup's output a person is shown.
+const SETUP_OUTPUT_MAX: usize = 1_500;
+/// How long an agent that must go gets to end by itself.
+pub(crate) const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// What is remembered of a worktree besides the database's record.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Made {
+    /// Whether its setup commands have passed.
+    set_up: bool,
+}
+
+impl Driver {
+    pub(super) async fn prepare(
+        &self,
+        scene: &Scene,
+        run: RunId,
+        purpose: &Purpose,
+    ) -> Result<bool> {
+        match self.make_ready(scene, run, purpose).await {
+            Ok(worktree) => {
+                self.report(&scene.config, Fact::Prepared { worktree })
+                    .await
+            }
+            Err(error) if error.is_stale() || self.handle.cancel.is_cancelled() => Err(error),
+            Err(error) => self.not_prepared(&scene.task, error).await,
+        }
+    }
+
+    pub(super) async fn not_prepared(&self, task: &Task, error: EngineError) -> Result<bool> {
+        let fault = error.fault();
+        if fault == Fault::Transient && matches!(error, EngineError::Store(_)) {
+            return Err(error);
+        }
+        let problem = woodward_api::Problem::from(error);
+        let mut note = problem.message;
+        for hint in problem.hints {
+            note.push_str("; ");
+            note.push_str(&hint);
+        }
+        tracing::warn!(task = %task.name, note, "its worktree could not be made ready");
+        let fact = Fact::PrepareFailed {
+            fault,
+            note: Note::from(note),
+        };
+        let event = crate::clock::event(self.inner.claim(self.handle.epoch), fact);
+        let policy = woodward_core::Policy::default();
+        self.inner.persist(self.task, event, &policy).await?;
+        Ok(false)
+    }
+
+    async fn make_ready(&self, scene: &Scene, run: RunId, purpose: &Purpose) -> Result<Worktree> {
+        let Scene { task, project, .. } = scene;
+        self.end_earlier_runs(task, run).await?;
+        let path = project.worktree(&task.name);
+        let kept = match &task.worktree {
+            Some(worktree)
+                if worktree.worker == self.inner.worker
+                    && path.is_dir()
+                    && project.repo.worktree(&path, &worktree.branch).is_ok() =>
+            {
+                Some(worktree.clone())
+            }
+            _ => None,
+        };
+        let worktree = match kept {
+            Some(worktree) => worktree,
+            None => self.create(scene, &path).await?,
+        };
+        self.set_up(scene, &worktree, run, &path).await?;
+        if let Purpose::Conflict { .. } | Purpose::Fix { .. } = purpose {
+            // What lands is the merged tree: that is what the agent must see and repair.
+            let onto = project.repo.require_tip(&task.spec.base).await?;
+            let place = project.repo.worktree(&path, &worktree.branch)?;
+            project.repo.bring_in(&place, &onto).await?;
+        }
+        Ok(worktree)
+    }
+
+    /// Agents of earlier claims on this machine are gone before a new one may touch the worktree.
+    async fn end_earlier_runs(&self, task: &Task, run: RunId) -> Result<()> {
+        for earlier in self.inner.store.load_runs(task.id).await? {
+            let ours = earlier.worker == self.inner.worker && earlier.id != run;
+            if ours && earlier.state != RunState::Finished {
+                supervise::stop(&self.inner.options.paths.run(earlier.id), STOP_GRACE).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn create(&self, scene: &Scene, path: &Path) -> Result<Worktree> {
+        let Scene {
+            task,
+            project,
+            config,
+        } = scene;
+        let branch = Project::branch(config, task, task.epoch);
+        let base = project.repo.require_tip(&task.spec.base).await?;
+        let start = self.start_of(scene, &base).await?;
+        let own = branch.rsplit_once('/').map(|(own, _)| own.to_owned());
+        self.clear_way(scene, path, &branch, own.as_deref()).await?;
+        project
+            .repo
+            .create_worktree(&WorktreeSpec {
+                path: path.to_owned(),
+                branch: branch.clone(),
+                start: start.clone(),
+                own,
+                lock_reason: format!("woodward task {}", task.name),
+            })
+            .await?;
+        let base = match &task.worktree {
+            Some(earlier) if start != base => earlier.base.clone(),
+            _ => base,
+        };
+        Ok(Worktree {
+            branch,
+            made_by: task.epoch,
+            worker: self.inner.worker,
+            base,
+        })
+    }
+
+    /// A worktree that an earlier task of this name, or an earlier claim, left where the new one goes
+    /// is moved to the trash with all its work.
+    async fn clear_way(
+        &self,
+        scene: &Scene,
+        path: &Path,
+        branch: &str,
+        own: Option<&str>,
+    ) -> Result<()> {
+        let Scene { task, project, .. } = scene;
+        let Some(left) = project.repo.occupant(path) else {
+            return Ok(());
+        };
+        let same_name = left.branch.rsplit_once('/').map(|(own, _)| own) == own;
+        if left.branch == branch || !same_name {
+            return Ok(());
+        }
+        project
+            .repo
+            .remove_worktree(&Removal {
+                worktree: &left,
+                task: task.name.as_str(),
+                id: &format!("{}-before-{}", task.id, task.epoch),
+                why: "it was in the way of a new worktree",
+                now: crate::clock::now(),
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// Work whose directory is gone goes on from its branch; work that was done on another machine,
+    /// from its last result, if that is known here.
+    async fn start_of(&self, scene: &Scene, base: &CommitId) -> Result<CommitId> {
+        let Scene { task, project, .. } = scene;
+        if let Some(earlier) = &task.worktree
+            && let Some(tip) = project.repo.tip(&earlier.branch).await?
+        {
+            return Ok(tip);
+        }
+        Ok(match &task.head {
+            Some(head) if project.repo.tree_of(head).await.is_ok() => head.clone(),
+            _ => base.clone(),
+        })
+    }
+
+    /// Copies what the project names and runs its setup commands, once a worktree.
+    async fn set_up(
+        &self,
+        scene: &Scene,
+        worktree: &Worktree,
+        run: RunId,
+        path: &Path,
+    ) -> Result<()> {
+        let Scene {
+            task,
+            project,
+            config,
+        } = scene;
+        let file = self.made_file(task, worktree);
+        if files::load_json::<Made>(&file).is_some_and(|made| made.set_up) {
+            return Ok(());
+        }
+        let wishes = &config.worktree;
+        let copied = git::copy_ignored(project.root(), path, &wishes.copy).await?;
+        for (missing, _) in copied
+            .skipped
+            .iter()
+            .filter(|(_, why)| *why == Skip::Missing)
+        {
+            tracing::info!(task = %task.name, path = %missing.display(), "nothing to copy");
+        }
+        for (number, command) in wishes.setup.iter().enumerate() {
+            let dir = self
+                .inner
+                .options
+                .paths
+                .run(run)
+                .join(format!("setup-{}", number + 1));
+            let launch = Launch {
+                command: command.argv(),
+                cwd: path.to_owned(),
+                env: self.command_env(scene, worktree, path),
+                stdin: None,
+                mark: format!("{run}-setup-{number}"),
+                output_max_bytes: config.log_bytes_max,
+                time_limit_ms: Some(wishes.setup_timeout.0),
+                stall_limit_ms: None,
+                term_grace_ms: 5_000,
+            };
+            supervise::launch(&dir, &launch, &self.inner.options.supervisor).await?;
+            let ended = self
+                .handle
+                .cancel
+                .run_until_cancelled(supervise::ended(&dir))
+                .await;
+            let Some(seen) = ended else {
+                supervise::stop(&dir, STOP_GRACE).await?;
+                return Err(EngineError::interrupted());
+            };
+            if !matches!(seen?, Seen::Ended(exit) if exit.cause == Cause::Exited(0)) {
+                let output = supervise::output::head_and_tail(&dir, 0, SETUP_OUTPUT_MAX)?;
+                return Err(EngineError::File {
+                    what: format!("setup command `{}` failed", command.shown()),
+                    source: std::io::Error::other(output),
+                });
+            }
+        }
+        files::save_json_lazily(&file, &Made { set_up: true })
+            .map_err(EngineError::file(file.display().to_string()))
+    }
+
+    fn made_file(&self, task: &Task, worktree: &Worktree) -> PathBuf {
+        let name = format!("{}-{}.json", task.id, worktree.made_by);
+        let state = self.inner.options.paths.state();
+        state.join("worktrees").join(name)
+    }
+
+    /// What setup commands and gates of a task see.
+    pub(super) fn command_env(
+        &self,
+        scene: &Scene,
+        worktree: &Worktree,
+        path: &Path,
+    ) -> BTreeMap<String, String> {
+        run_env::of_task(
+            &self.inner,
+            &scene.project,
+            &scene.config,
+            &scene.task,
+            worktree,
+            path,
+        )
+    }
+}

@@ -1,0 +1,50 @@
+//! Gathering what a run's prompt is made of.
+
+use woodward_core::state::Purpose;
+use woodward_core::{MessageId, Task};
+
+use super::{Driver, Scene};
+use crate::error::Result;
+use crate::gate::LastFailure;
+use crate::prompt::{self, Failure, Parts};
+use crate::supervise;
+
+/// How much of a failing gate's output the agent is shown.
+const HEAD_BYTES: usize = 8 * 1024;
+const TAIL_BYTES: usize = 16 * 1024;
+
+impl Driver {
+    pub(super) async fn prompt(
+        &self,
+        scene: &Scene,
+        purpose: &Purpose,
+        messages: &[MessageId],
+    ) -> Result<String> {
+        let task = &scene.task;
+        let stored = self.inner.store.load_messages(task.id).await?;
+        let wanted = stored.iter().skip(1).filter(|m| messages.contains(&m.id));
+        let parts = Parts {
+            task: stored.first().map(|m| m.body.clone()).unwrap_or_default(),
+            messages: wanted.map(|m| m.body.clone()).collect(),
+            failures: match purpose {
+                Purpose::Fix { .. } => self.failures(task),
+                _ => Vec::new(),
+            },
+        };
+        Ok(prompt::compose(purpose, &parts))
+    }
+
+    fn failures(&self, task: &Task) -> Vec<Failure> {
+        let failed = LastFailure::load(&self.inner.options.paths, task.id).unwrap_or_default();
+        failed
+            .gates
+            .into_iter()
+            .map(|gate| Failure {
+                gate: gate.name.to_string(),
+                command: gate.command,
+                output: supervise::output::head_and_tail(&gate.dir, HEAD_BYTES, TAIL_BYTES)
+                    .unwrap_or_default(),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,97 @@
+//! Running the gates on a task's result.
+
+use woodward_core::gate::Verdict;
+use woodward_core::{CommitId, Fact, RunId};
+use woodward_store::{TaskClaim, fresh_uuid};
+
+use super::{Driver, Scene};
+use crate::error::Result;
+use crate::gate::{self, Job, LastFailure};
+use crate::{land, run_env};
+
+impl Driver {
+    pub(super) async fn verify(&self, scene: &Scene, commit: &CommitId) -> Result<bool> {
+        let Scene {
+            task,
+            project,
+            config,
+        } = scene;
+        let gates = config.gates();
+        let path = project.worktree(&task.name);
+        let env = match &task.worktree {
+            Some(worktree) => run_env::of_task(&self.inner, project, config, task, worktree, &path),
+            None => run_env::of_project(&self.inner, project, config),
+        };
+        let mut job = Job {
+            gates,
+            dir: self
+                .inner
+                .options
+                .paths
+                .gates(task.id, commit)
+                .join(self.handle.epoch.to_string()),
+            cwd: path.clone(),
+            commit: commit.clone(),
+            env,
+            mark: format!("{}-{}", task.id, self.handle.epoch),
+            output_max_bytes: config.log_bytes_max,
+        };
+        // What is looked at is the commit. Where the task's directory is not exactly that, a clean
+        // one is.
+        let elsewhere = if gates.is_empty() || project.repo.is_clean_at(&path, commit).await? {
+            None
+        } else {
+            let Some(place) = self
+                .handle
+                .cancel
+                .run_until_cancelled(land::checkout(
+                    &self.inner,
+                    project,
+                    "verify",
+                    commit,
+                    &job.dir,
+                ))
+                .await
+            else {
+                return Ok(false);
+            };
+            Some(place?)
+        };
+        if let Some(place) = &elsewhere {
+            job.cwd = place.path().to_owned();
+        }
+        let Some(verdicts) = gate::run(&self.inner, &job, &self.handle.cancel).await? else {
+            return Ok(false);
+        };
+        drop(elsewhere);
+        let passed = |verdict| matches!(verdict, Verdict::Pass | Verdict::Flaky);
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let good = verdicts
+            .reports
+            .iter()
+            .filter(|r| passed(r.verdict))
+            .count();
+        self.inner.evidence.note(task.id, |known| {
+            known.gates = Some((count(good), count(verdicts.reports.len())));
+            known.tests = verdicts.tests;
+        });
+        if !verdicts.failed.is_empty() {
+            LastFailure::save(&self.inner.options.paths, task.id, &verdicts.failed)?;
+        }
+        let claim = TaskClaim {
+            task: task.id,
+            epoch: self.handle.epoch,
+        };
+        self.inner
+            .store
+            .save_gate_results(claim, verdicts.results)
+            .await?;
+        let fact = Fact::GatesFinished {
+            commit: commit.clone(),
+            reports: verdicts.reports,
+            risky: false,
+            next_run: RunId::new(fresh_uuid()),
+        };
+        self.report(config, fact).await
+    }
+}

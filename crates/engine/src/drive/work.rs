@@ -1,0 +1,435 @@
+//! Running the agent: started once, watched until it ends, judged by its exit and by git.
+//!
+//! A run's directory says all that is needed to take it up after a restart. What the agent leaves
+//! uncommitted is committed on the task's branch; nothing is ever reset.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use woodward_core::budget::Spend;
+use woodward_core::event::{Fault, Outcome};
+use woodward_core::state::Purpose;
+use woodward_core::task::Worktree;
+use woodward_core::{AgentName, CommitId, Fact, MessageId, Note, RunId};
+use woodward_store::{Delivery, Run, RunState, TaskClaim};
+
+use super::prepare::STOP_GRACE;
+use super::{Driver, Scene};
+use crate::config::{Agent, PromptBy};
+use crate::error::{EngineError, Result};
+use crate::git::{CommitWith, Committed, Signature, Trailers, compose};
+use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
+use crate::{clock, files, run_env};
+
+/// How often a working agent's branch is looked at, for people.
+const PROGRESS_EVERY: Duration = Duration::from_secs(3);
+/// How much of a failing agent's output goes into the note of its end.
+const LAST_WORDS: usize = 600;
+
+/// What a run was started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Begun {
+    agent: AgentName,
+    /// Where the branch was.
+    head: CommitId,
+    /// What the agent was told with its start.
+    messages: Vec<MessageId>,
+    started_at: woodward_core::Timestamp,
+}
+
+fn begun_file(dir: &Path) -> PathBuf {
+    dir.join("begun.json")
+}
+
+impl Driver {
+    pub(super) async fn work(&self, scene: &Scene, run: RunId, purpose: &Purpose) -> Result<bool> {
+        let dir = self.inner.options.paths.run(run);
+        let Some(worktree) = &scene.task.worktree else {
+            return self
+                .broke(scene, run, "its worktree is not on record")
+                .await;
+        };
+        if supervise::look(&dir)? == Seen::Absent {
+            if let Err(error) = self.start(scene, worktree, run, purpose, &dir).await {
+                return match error.fault() {
+                    Fault::Transient => Err(error),
+                    _ => self.needs_person(scene, run, &error.to_string()).await,
+                };
+            }
+        }
+        let Some(begun) = files::load_json::<Begun>(&begun_file(&dir)) else {
+            supervise::stop(&dir, STOP_GRACE).await?;
+            return self.broke(scene, run, "its start was interrupted").await;
+        };
+        let mut record = self.run_record(scene, run, purpose, &begun);
+        self.take_messages(scene, &begun, &mut record).await?;
+        let seen = loop {
+            tokio::select! {
+                seen = supervise::ended(&dir) => break seen?,
+                () = self.handle.cancel.cancelled() => return Ok(false),
+                () = self.handle.halt.cancelled() => {
+                    break supervise::stop(&dir, STOP_GRACE).await?;
+                }
+                () = tokio::time::sleep(PROGRESS_EVERY) => {
+                    self.note_commits(scene, worktree).await;
+                }
+            }
+        };
+        let exit = match seen {
+            Seen::Ended(exit) => Some(exit),
+            _ => {
+                supervise::sweep(&dir).await?;
+                None
+            }
+        };
+        let outcome = self
+            .judge(scene, worktree, run, purpose, &begun, &dir, exit.as_ref())
+            .await?;
+        record.state = RunState::Finished;
+        record.finished_at = Some(clock::now());
+        record.note = Some(in_words(&outcome));
+        self.inner.store.save_run(record).await?;
+        self.note_commits(scene, worktree).await;
+        let fact = Fact::RunFinished {
+            run,
+            outcome,
+            total: Spend::NONE,
+        };
+        self.report(&scene.config, fact).await
+    }
+
+    fn run_record(&self, scene: &Scene, run: RunId, purpose: &Purpose, begun: &Begun) -> Run {
+        Run {
+            id: run,
+            task: scene.task.id,
+            epoch: self.handle.epoch,
+            worker: self.inner.worker,
+            agent: begun.agent.clone(),
+            purpose: purpose.clone(),
+            state: RunState::Running,
+            started_at: begun.started_at,
+            finished_at: None,
+            session: None,
+            spend: Spend::NONE,
+            note: None,
+        }
+    }
+
+    /// Writes the prompt and starts the agent. The run is on record before its process is.
+    async fn start(
+        &self,
+        scene: &Scene,
+        worktree: &Worktree,
+        run: RunId,
+        purpose: &Purpose,
+        dir: &Path,
+    ) -> Result<()> {
+        let Scene {
+            task,
+            project,
+            config,
+        } = scene;
+        let path = project.worktree(&task.name);
+        let agent = config.agent(task.spec.agent.as_ref())?;
+        let name = &agent.name;
+        let head = project.repo.require_tip(&worktree.branch).await?;
+        let begun = Begun {
+            agent: name.clone(),
+            head,
+            messages: task.taken.iter().chain(&task.unread).copied().collect(),
+            started_at: clock::now(),
+        };
+        let mut record = self.run_record(scene, run, purpose, &begun);
+        record.state = RunState::Starting;
+        self.inner.store.save_run(record).await?;
+        let prompt = self.prompt(scene, purpose, &begun.messages).await?;
+        let prompt_file = dir.join("prompt.md");
+        let write = |file: &Path, bytes: &[u8]| {
+            files::save(file, bytes).map_err(EngineError::file(file.display().to_string()))
+        };
+        write(&prompt_file, prompt.as_bytes())?;
+        write(
+            &begun_file(dir),
+            &serde_json::to_vec(&begun).unwrap_or_default(),
+        )?;
+        let launch = self.launch(scene, worktree, run, agent, &path, &prompt_file, purpose);
+        let launched = supervise::launch(dir, &launch, &self.inner.options.supervisor).await?;
+        if launched == Launched::Started {
+            tracing::info!(task = %task.name, %run, agent = %name, "the agent was started");
+            self.inner.evidence.note(task.id, |known| known.runs += 1);
+        }
+        Ok(())
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that a launch is made of"
+    )]
+    fn launch(
+        &self,
+        scene: &Scene,
+        worktree: &Worktree,
+        run: RunId,
+        agent: &Agent,
+        path: &Path,
+        prompt_file: &Path,
+        purpose: &Purpose,
+    ) -> Launch {
+        let Scene {
+            task,
+            project,
+            config,
+        } = scene;
+        let mut env = run_env::of_task(&self.inner, project, config, task, worktree, path);
+        env.extend(crate::environment::passed(&agent.environment));
+        env.extend([
+            ("WOODWARD_RUN".to_owned(), run.to_string()),
+            (
+                "WOODWARD_PURPOSE".to_owned(),
+                purpose_word(purpose).to_owned(),
+            ),
+            (
+                "WOODWARD_PROMPT_FILE".to_owned(),
+                prompt_file.display().to_string(),
+            ),
+        ]);
+        Launch {
+            command: agent.command.argv(),
+            cwd: path.to_owned(),
+            env,
+            stdin: (agent.prompt == PromptBy::Stdin).then(|| prompt_file.to_owned()),
+            mark: run.to_string(),
+            output_max_bytes: config.log_bytes_max,
+            time_limit_ms: Some(agent.timeout.0),
+            stall_limit_ms: agent.stall_timeout.map(|limit| limit.0),
+            term_grace_ms: 10_000,
+        }
+    }
+
+    /// The program has its messages: they were its input from the first moment.
+    async fn take_messages(&self, scene: &Scene, begun: &Begun, record: &mut Run) -> Result<()> {
+        let fresh: Vec<MessageId> = begun
+            .messages
+            .iter()
+            .copied()
+            .filter(|message| scene.task.unread.contains(message))
+            .collect();
+        record.state = RunState::Running;
+        self.inner.store.save_run(record.clone()).await?;
+        let claim = TaskClaim {
+            task: self.task,
+            epoch: self.handle.epoch,
+        };
+        for message in fresh {
+            self.inner
+                .store
+                .record_delivery(claim, message, Delivery::Accepted)
+                .await?;
+            match self
+                .report(&scene.config, Fact::MessageAccepted { message })
+                .await
+            {
+                Err(error) if !error.is_repeated() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of a run: its exit and the state of git both count.
+    #[expect(clippy::too_many_arguments, reason = "each is evidence of its own")]
+    async fn judge(
+        &self,
+        scene: &Scene,
+        worktree: &Worktree,
+        run: RunId,
+        purpose: &Purpose,
+        begun: &Begun,
+        dir: &Path,
+        exit: Option<&Exit>,
+    ) -> Result<Outcome> {
+        let Scene { task, project, .. } = scene;
+        let ending = ending(exit, dir);
+        if let Some(Exit {
+            cause: Cause::NotStarted(why),
+            ..
+        }) = exit
+        {
+            return Ok(Outcome::NeedsPerson {
+                note: Note::from(format!(
+                    "the agent `{}` could not be started: {why}",
+                    begun.agent
+                )),
+            });
+        }
+        let path = project.worktree(&task.name);
+        let trailers = Trailers {
+            task: Some(task.name.to_string()),
+            run: Some(run.to_string()),
+            agent: Some(begun.agent.to_string()),
+            intent: None,
+        };
+        let message = commit_message(task.name.as_str(), purpose, ending.is_none());
+        let committed = async {
+            let place = project.repo.worktree(&path, &worktree.branch)?;
+            let with = CommitWith {
+                task: task.name.to_string(),
+                message: compose(&message, &trailers),
+                author: Signature::new("Woodward", "woodward@localhost"),
+                now: clock::now(),
+            };
+            project.repo.commit_all(&place, &with).await
+        };
+        let (head, notes) = match committed.await.map_err(EngineError::from) {
+            Ok(Committed { head, notes, .. }) => {
+                let notes = notes.iter().map(ToString::to_string).collect::<Vec<_>>();
+                (head, notes)
+            }
+            Err(error) if error.fault() == Fault::Transient => return Err(error),
+            Err(error) => {
+                return Ok(Outcome::Broke {
+                    note: Note::from(error.to_string()),
+                });
+            }
+        };
+        for note in &notes {
+            tracing::warn!(task = %task.name, note, "the agent left the worktree in an odd state");
+        }
+        if let Some(mut note) = ending {
+            for more in notes {
+                note.push_str("; ");
+                note.push_str(&more);
+            }
+            return Ok(Outcome::Broke {
+                note: Note::from(note),
+            });
+        }
+        if let Purpose::Conflict { files } = purpose {
+            let left = project.repo.conflict_markers(&head, files).await?;
+            if !left.is_empty() {
+                return Ok(Outcome::Broke {
+                    note: Note::from(format!("conflict markers are left in {}", left.join(", "))),
+                });
+            }
+        }
+        // A result is what differs from where the task began; an answer to a later wish may also
+        // change nothing.
+        let before = match purpose {
+            Purpose::First | Purpose::Retry | Purpose::Continue => &worktree.base,
+            _ => &begun.head,
+        };
+        Ok(if head == *before {
+            Outcome::Empty
+        } else {
+            Outcome::Done { commit: head }
+        })
+    }
+
+    async fn broke(&self, scene: &Scene, run: RunId, note: &str) -> Result<bool> {
+        let outcome = Outcome::Broke {
+            note: Note::from(note),
+        };
+        self.finish(scene, run, outcome).await
+    }
+
+    async fn needs_person(&self, scene: &Scene, run: RunId, note: &str) -> Result<bool> {
+        let outcome = Outcome::NeedsPerson {
+            note: Note::from(note),
+        };
+        self.finish(scene, run, outcome).await
+    }
+
+    async fn finish(&self, scene: &Scene, run: RunId, outcome: Outcome) -> Result<bool> {
+        let fact = Fact::RunFinished {
+            run,
+            outcome,
+            total: Spend::NONE,
+        };
+        self.report(&scene.config, fact).await
+    }
+
+    async fn note_commits(&self, scene: &Scene, worktree: &Worktree) {
+        let Scene { task, project, .. } = scene;
+        if let Ok(commits) = project
+            .repo
+            .commits_beyond(&worktree.base, &worktree.branch)
+            .await
+        {
+            self.inner
+                .evidence
+                .note(task.id, |known| known.commits = commits);
+        }
+    }
+}
+
+/// How a run ended badly; `None` if it ended well.
+fn ending(exit: Option<&Exit>, dir: &Path) -> Option<String> {
+    let last_words = || {
+        let words = supervise::output::head_and_tail(dir, 0, LAST_WORDS).unwrap_or_default();
+        match words.trim() {
+            "" => String::new(),
+            words => format!("; its last words: {words}"),
+        }
+    };
+    let Some(exit) = exit else {
+        return Some(format!("its supervisor was killed{}", last_words()));
+    };
+    Some(match &exit.cause {
+        Cause::Exited(0) => return None,
+        Cause::Exited(code) => format!("the agent exited with {code}{}", last_words()),
+        Cause::Signalled(signal) => {
+            format!("the agent was ended by signal {signal}{}", last_words())
+        }
+        Cause::TimedOut => format!("the agent ran out of time{}", last_words()),
+        Cause::Stalled => format!("the agent wrote nothing for too long{}", last_words()),
+        Cause::Stopped => "the agent was stopped".to_owned(),
+        Cause::NotStarted(why) => format!("the agent could not be started: {why}"),
+    })
+}
+
+fn commit_message(task: &str, purpose: &Purpose, finished: bool) -> String {
+    let what = if finished {
+        "work the agent left uncommitted"
+    } else {
+        "unfinished work of a run that broke off"
+    };
+    match purpose {
+        Purpose::Conflict { .. } => format!("{task}: conflicts resolved"),
+        _ => format!("{task}: {what}"),
+    }
+}
+
+fn in_words(outcome: &Outcome) -> Note {
+    match outcome {
+        Outcome::Done { commit } => Note::from(format!("done: {}", &commit.as_str()[..10])),
+        Outcome::Empty => Note::from("nothing changed"),
+        Outcome::Broke { note } | Outcome::NeedsPerson { note } => note.clone(),
+        Outcome::RateLimited { .. } => Note::from("rate limit"),
+        Outcome::OverBudget { limit } => Note::from(format!("over budget: {limit}")),
+    }
+}
+
+/// What a run is for, for people.
+pub(crate) fn purpose_text(purpose: &Purpose) -> String {
+    match purpose {
+        Purpose::Fix { gates } => {
+            let names: Vec<&str> = gates.iter().map(|gate| gate.as_str()).collect();
+            format!("fix {}", names.join(", "))
+        }
+        other => purpose_word(other).to_owned(),
+    }
+}
+
+/// The one word for what a run is for.
+const fn purpose_word(purpose: &Purpose) -> &'static str {
+    match purpose {
+        Purpose::First => "first",
+        Purpose::Retry => "retry",
+        Purpose::Continue => "continue",
+        Purpose::Fix { .. } => "fix",
+        Purpose::FollowUp => "follow-up",
+        Purpose::Conflict { .. } => "conflict",
+        Purpose::Verify { .. } => "verify",
+    }
+}

@@ -1,0 +1,255 @@
+//! The engine: one process that speaks for this machine.
+//!
+//! It claims tasks, drives each held task, performs what transitions ask for, lands what is approved,
+//! and keeps its leases alive. Every loop looks at what is recorded and acts on that: being woken is
+//! only a reason to look, so that a restart goes on exactly where a crash left off.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use woodward_core::lease::LeaseTiming;
+use woodward_core::{
+    Actor, Epoch, Event, Fact, ProjectId, Task, TaskId, Timestamp, Transition, WorkerId,
+};
+use woodward_store::{PostgresStore, SqliteStore, Store, StoreError, TaskFilter};
+
+use crate::clock;
+use crate::drive::Drivers;
+use crate::effects::Outbox;
+use crate::error::{EngineError, Result};
+use crate::evidence::Book;
+use crate::git::Door;
+use crate::land::Landers;
+use crate::paths::Paths;
+use crate::project::Project;
+use crate::start;
+use crate::supervise::Program;
+use crate::tail::Tail;
+
+/// How long a refused or unreachable database is left alone.
+const STORE_RETRY: Duration = Duration::from_millis(100);
+const STORE_RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// Where the state is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Database {
+    /// In a file of the state directory.
+    Sqlite,
+    /// In a PostgreSQL server, for several machines.
+    Postgres(String),
+}
+
+impl Database {
+    /// The one word for it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+
+    pub(crate) async fn open(&self, file: &Path) -> Result<Arc<dyn Store>> {
+        Ok(match self {
+            Self::Sqlite => Arc::new(SqliteStore::open(file)?),
+            Self::Postgres(url) => Arc::new(PostgresStore::connect(url).await?),
+        })
+    }
+}
+
+/// How an engine is started.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where things are.
+    pub paths: Paths,
+    /// Where the state is kept.
+    pub database: Database,
+    /// How a supervisor is started.
+    pub supervisor: Program,
+    /// This program, for agents that want to ask something.
+    pub program: PathBuf,
+    /// The rhythm of leases.
+    pub timing: LeaseTiming,
+}
+
+/// A running engine. Clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) options: Options,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) worker: WorkerId,
+    /// The one door for git.
+    pub(crate) git: Door,
+    pub(crate) started_at: Timestamp,
+    pub(crate) projects: RwLock<HashMap<ProjectId, Arc<Project>>>,
+    /// Projects whose repository could not be opened, and why.
+    pub(crate) absent: Mutex<HashMap<ProjectId, String>>,
+    pub(crate) drivers: Drivers,
+    pub(crate) landers: Landers,
+    pub(crate) outbox: Outbox,
+    pub(crate) evidence: Book,
+    pub(crate) tail: Tail,
+    /// Gates at once, over all tasks.
+    pub(crate) gates: Semaphore,
+    /// There may be something to do.
+    pub(crate) look: Notify,
+    pub(crate) stopping: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) ready: AtomicBool,
+    /// Held as long as the engine lives.
+    _lock: std::fs::File,
+}
+
+impl Engine {
+    /// Opens the state, takes up what was under way, and starts to work.
+    ///
+    /// # Errors
+    /// When another engine has this state, or it can't be opened.
+    pub async fn start(options: Options) -> Result<Self> {
+        let lock = start::lock(&options.paths)?;
+        let store = options.database.open(&options.paths.database()).await?;
+        let worker = start::worker(&options.paths)?;
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let inner = Arc::new(Inner {
+            evidence: Book::new(options.paths.state().join("evidence")),
+            git: Door::new(options.paths.digest()),
+            tail: Tail::default(),
+            options,
+            store,
+            worker,
+            started_at: clock::now(),
+            projects: RwLock::default(),
+            absent: Mutex::default(),
+            drivers: Drivers::default(),
+            landers: Landers::default(),
+            outbox: Outbox::default(),
+            gates: Semaphore::new(cores.max(2)),
+            look: Notify::new(),
+            stopping: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            ready: AtomicBool::new(false),
+            _lock: lock,
+        });
+        start::recover(&inner).await?;
+        start::loops(&inner);
+        inner.ready.store(true, Ordering::Release);
+        Ok(Self { inner })
+    }
+
+    /// Stops working and lets go of the state. Agents go on; the next engine takes them up.
+    pub async fn stop(self) {
+        self.inner.stopping.cancel();
+        self.inner.tasks.close();
+        // A git command under way is let finish; whatever takes longer is taken up by the next one.
+        let _ = tokio::time::timeout(Duration::from_secs(10), self.inner.tasks.wait()).await;
+    }
+
+    /// Resolves once the engine was told to stop.
+    pub async fn stopped(&self) {
+        self.inner.stopping.cancelled().await;
+    }
+
+    /// Tells the engine to stop.
+    pub fn begin_stop(&self) {
+        self.inner.stopping.cancel();
+    }
+}
+
+impl Inner {
+    pub(crate) fn project(&self, id: ProjectId) -> Option<Arc<Project>> {
+        let projects = self.projects.read().unwrap_or_else(|e| e.into_inner());
+        projects.get(&id).cloned()
+    }
+
+    pub(crate) fn all_projects(&self) -> Vec<Arc<Project>> {
+        let projects = self.projects.read().unwrap_or_else(|e| e.into_inner());
+        projects.values().cloned().collect()
+    }
+
+    pub(crate) fn require_project(&self, id: ProjectId) -> Result<Arc<Project>> {
+        self.project(id).ok_or_else(|| {
+            let absent = self.absent.lock().unwrap_or_else(|e| e.into_inner());
+            let why = absent.get(&id).cloned();
+            EngineError::Store(StoreError::NotFound {
+                what: why.unwrap_or_else(|| format!("project {id}")),
+            })
+        })
+    }
+
+    /// All open tasks of a project.
+    pub(crate) async fn open_tasks(&self, project: ProjectId) -> Result<Vec<Task>> {
+        let mut tasks: Vec<Task> = Vec::new();
+        loop {
+            let page = self
+                .store
+                .load_tasks(TaskFilter {
+                    project: Some(project),
+                    open_only: true,
+                    after: tasks.last().map(|task| task.id),
+                    ..TaskFilter::default()
+                })
+                .await?;
+            let done = page.len() < woodward_store::PAGE_MAX as usize;
+            tasks.extend(page);
+            if done {
+                return Ok(tasks);
+            }
+        }
+    }
+
+    /// What the holder of a claim says.
+    pub(crate) const fn claim(&self, epoch: Epoch) -> Actor {
+        Actor::Claim {
+            worker: self.worker,
+            epoch,
+        }
+    }
+
+    /// Records a fact about a task, under the rules of its project.
+    pub(crate) async fn record(&self, task: &Task, actor: Actor, fact: Fact) -> Result<Transition> {
+        let project = self.require_project(task.project)?;
+        let config = project.config().await?;
+        self.persist(task.id, clock::event(actor, fact), &config.policy())
+            .await
+    }
+
+    /// Writes one event, and goes on trying while the database is only out of reach: the same event
+    /// twice is one event.
+    pub(crate) async fn persist(
+        &self,
+        task: TaskId,
+        event: Event,
+        policy: &woodward_core::Policy,
+    ) -> Result<Transition> {
+        let mut wait = STORE_RETRY;
+        loop {
+            match self
+                .store
+                .advance(task, event.clone(), policy.clone())
+                .await
+            {
+                Ok(transition) => {
+                    self.look.notify_one();
+                    return Ok(transition);
+                }
+                Err(
+                    StoreError::Unavailable(_) | StoreError::CommitUnknown | StoreError::DiskFull,
+                ) if !self.stopping.is_cancelled() => {
+                    tracing::warn!(%task, fact = event.fact.as_str(), "the database is out of reach; trying again");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(STORE_RETRY_MAX);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

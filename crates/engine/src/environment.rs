@@ -1,0 +1,103 @@
+//! What agents, gates and setup commands see of the environment: an allow-list, what the project
+//! adds, and what Woodward says about the task.
+//!
+//! Nothing else of the daemon's own environment ever reaches them: production credentials in the
+//! shell that started the daemon stay there.
+
+use std::collections::BTreeMap;
+
+use crate::config::EnvRules;
+
+/// What every program gets to see if the daemon has it. A trailing `*` stands for any ending.
+const PASSED: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOCACHE",
+    "GOMODCACHE",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "UV_CACHE_DIR",
+];
+
+/// The variables of the daemon's own environment that are allowed by the built-in list or by a
+/// project's rules, and what those rules set.
+pub(crate) fn passed(rules: &EnvRules) -> BTreeMap<String, String> {
+    let own = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    allowed(own, rules)
+}
+
+fn allowed(
+    all: impl IntoIterator<Item = (String, String)>,
+    rules: &EnvRules,
+) -> BTreeMap<String, String> {
+    let built_in = |name: &str| PASSED.iter().any(|pattern| matches(pattern, name));
+    let mut env: BTreeMap<String, String> = all
+        .into_iter()
+        .filter(|(name, _)| built_in(name) || rules.passes(name))
+        .collect();
+    env.extend(rules.set.clone());
+    env
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => pattern == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_listed_gets_through() {
+        let all = [
+            ("PATH", "/bin"),
+            ("LC_TIME", "C"),
+            ("AWS_SECRET_ACCESS_KEY", "hush"),
+            ("MY_TOKEN", "mine"),
+            ("GIT_DIR", "/elsewhere"),
+        ];
+        let all = || {
+            all.iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        };
+        let names = |yaml: &str| {
+            let config = crate::config::Config::parse(yaml, "test").unwrap();
+            allowed(all(), &config.environment)
+                .into_keys()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(""), ["LC_TIME", "PATH"]);
+        assert_eq!(
+            names("environment: { pass: [\"MY_*\"] }"),
+            ["LC_TIME", "MY_TOKEN", "PATH"]
+        );
+        assert_eq!(
+            names("environment: { set: { NEW: \"1\" } }"),
+            ["LC_TIME", "NEW", "PATH"]
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! Landing: one entry at a time, tested as merged, moved by compare-and-swap.
+//!
+//! The target branch moves only to a tree whose gates passed, only with a recorded intent, and only
+//! from where the merge was built on. A crash between any two steps is repaired by looking at the
+//! branch. No merge ever happens in a person's checkout.
+
+mod attempt;
+mod place;
+mod recover;
+
+pub(crate) use place::checkout;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use woodward_core::lease::{Lease, Resource};
+use woodward_core::{ClaimId, ProjectId, TaskId};
+use woodward_store::{LeaseRef, LeaseRequest, Queued, StoreError, fresh_uuid};
+
+use crate::engine::Inner;
+use crate::error::Result;
+use crate::project::Project;
+
+/// How often an entry that a person's checkout holds up is looked at again.
+const HELD_AGAIN: Duration = Duration::from_secs(3);
+
+/// What is landing on this machine.
+#[derive(Debug, Default)]
+pub(crate) struct Landers {
+    state: Mutex<Landing>,
+    places: Mutex<HashMap<(ProjectId, String), Arc<tokio::sync::Mutex<()>>>>,
+}
+
+#[derive(Debug, Default)]
+struct Landing {
+    busy: HashSet<ProjectId>,
+    woken: HashSet<ProjectId>,
+    leases: Vec<LeaseRef>,
+    held_until: HashMap<TaskId, Instant>,
+}
+
+impl Landers {
+    fn lock(&self) -> MutexGuard<'_, Landing> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The landing rights that are held.
+    pub(crate) fn held(&self) -> Vec<LeaseRef> {
+        self.lock().leases.clone()
+    }
+
+    /// A landing right is lost. Whatever is under way is refused by the database.
+    pub(crate) fn lost(&self, lease: &LeaseRef) {
+        self.lock().leases.retain(|held| held != lease);
+    }
+}
+
+/// Looks at every project's queue.
+pub(crate) fn wake(inner: &Arc<Inner>) {
+    for project in inner.all_projects() {
+        {
+            let mut landing = inner.landers.lock();
+            if !landing.busy.insert(project.id()) {
+                landing.woken.insert(project.id());
+                continue;
+            }
+        }
+        let inner = Arc::clone(inner);
+        inner.tasks.clone().spawn(async move {
+            loop {
+                inner.landers.lock().woken.remove(&project.id());
+                let stopping = inner.stopping.clone();
+                match stopping.run_until_cancelled(land(&inner, &project)).await {
+                    Some(Ok(())) | None => {}
+                    Some(Err(error)) => {
+                        tracing::warn!(project = %project.record.name, %error, "landing met trouble; it goes on later");
+                    }
+                }
+                let mut landing = inner.landers.lock();
+                if inner.stopping.is_cancelled() || !landing.woken.contains(&project.id()) {
+                    landing.busy.remove(&project.id());
+                    return;
+                }
+            }
+        });
+    }
+}
+
+async fn land(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()> {
+    let pending = inner.store.load_pending_intents(project.id()).await?;
+    let queue = inner.store.load_queue(project.id()).await?;
+    let branches: BTreeSet<String> = pending
+        .iter()
+        .map(|intent| intent.branch.clone())
+        .chain(queue.iter().map(|queued| queued.entry.branch.clone()))
+        .collect();
+    for branch in branches {
+        let due = pending.iter().any(|intent| intent.branch == branch)
+            || queue.iter().any(|queued| is_due(inner, queued, &branch));
+        if !due {
+            continue;
+        }
+        let Some(lease) = acquire(inner, project, &branch).await? else {
+            continue;
+        };
+        let right = Right {
+            inner,
+            project,
+            lease,
+        };
+        let landed = right.work(&branch).await;
+        right.release().await;
+        landed?;
+    }
+    Ok(())
+}
+
+/// Whether an entry can be tried now.
+fn is_due(inner: &Inner, queued: &Queued, branch: &str) -> bool {
+    if queued.entry.branch != branch {
+        return false;
+    }
+    let landing = inner.landers.lock();
+    match (&queued.hold, landing.held_until.get(&queued.entry.task)) {
+        (None, _) => true,
+        (Some(_), Some(until)) => Instant::now() >= *until,
+        // Held since before this engine started: look once whether what held it is gone.
+        (Some(reason), None) => reason.as_str().starts_with(attempt::HELD_BY_CHECKOUT),
+    }
+}
+
+async fn acquire(inner: &Inner, project: &Project, branch: &str) -> Result<Option<Lease>> {
+    let request = LeaseRequest {
+        resource: Resource::Landing {
+            project: project.id(),
+            branch: branch.to_owned(),
+        },
+        worker: inner.worker,
+        claim: ClaimId::new(fresh_uuid()),
+        length: inner.options.timing.length,
+    };
+    match inner.store.acquire_lease(request).await {
+        Ok(lease) => Ok(Some(lease)),
+        Err(StoreError::Held { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The right to move one branch, while it is held.
+struct Right<'a> {
+    inner: &'a Arc<Inner>,
+    project: &'a Arc<Project>,
+    lease: Lease,
+}
+
+impl Right<'_> {
+    fn reference(&self) -> LeaseRef {
+        LeaseRef {
+            resource: self.lease.resource.clone(),
+            epoch: self.lease.epoch,
+        }
+    }
+
+    /// First what a crash left, then the queue, entry by entry.
+    async fn work(&self, branch: &str) -> Result<()> {
+        self.inner.landers.lock().leases.push(self.reference());
+        for intent in self
+            .inner
+            .store
+            .load_pending_intents(self.project.id())
+            .await?
+        {
+            if intent.branch == branch {
+                self.recover(&intent).await?;
+            }
+        }
+        let mut tried = HashSet::new();
+        loop {
+            let queue = self.inner.store.load_queue(self.project.id()).await?;
+            let next = queue.into_iter().find(|queued| {
+                is_due(self.inner, queued, branch)
+                    && !tried.contains(&(queued.entry.task, queued.entry.commit.clone()))
+            });
+            let Some(queued) = next else {
+                return Ok(());
+            };
+            if !self.attempt(&queued).await? {
+                tried.insert((queued.entry.task, queued.entry.commit.clone()));
+            }
+        }
+    }
+
+    async fn release(self) {
+        let reference = self.reference();
+        self.inner.landers.lost(&reference);
+        if let Err(error) = self
+            .inner
+            .store
+            .release_lease(self.inner.worker, reference)
+            .await
+        {
+            tracing::debug!(%error, "a landing right was not released; it runs out");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! One try at landing one entry.
+
+use std::time::Instant;
+
+use woodward_core::gate::{Overall, overall};
+use woodward_core::landing::{Intent, IntentState};
+use woodward_core::{Actor, CommitId, EventId, Fact, IntentId, Note, State, StateKind, Task};
+use woodward_store::{CloseIntent, OpenIntent, Queued, StoreError, fresh_uuid};
+
+use super::{HELD_AGAIN, Right};
+use crate::config::{Config, MergeStyle};
+use crate::error::{EngineError, Result};
+use crate::gate::{self, Job, LastFailure};
+use crate::git::{Advance, Build, BuildSpec, Signature, Style, Trailers, TreeId};
+use crate::{clock, run_env};
+
+/// How every reason begins that a person's checkout gives for waiting.
+pub(super) const HELD_BY_CHECKOUT: &str = "your checkout has changes in the way";
+const FILES_SHOWN: usize = 5;
+const TITLE_MAX: usize = 60;
+
+impl Right<'_> {
+    /// `true` when the queue moved on, `false` when this entry can't go now.
+    pub(super) async fn attempt(&self, queued: &Queued) -> Result<bool> {
+        let Some(task) = self.inner.store.load_task(queued.entry.task).await? else {
+            return Ok(false);
+        };
+        let State::Landing {
+            approval,
+            intent: None,
+        } = &task.state
+        else {
+            return Ok(false);
+        };
+        let commit = approval.commit.clone();
+        let repo = &self.project.repo;
+        if let Some(worktree) = task
+            .worktree
+            .as_ref()
+            .filter(|w| w.worker == self.inner.worker)
+            && let Some(tip) = repo.tip(&worktree.branch).await?
+            && tip != commit
+        {
+            // Somebody committed after the yes: that yes was to something else.
+            self.inner
+                .record(&task, Actor::Woodward, Fact::HeadMoved { commit: tip })
+                .await?;
+            return Ok(true);
+        }
+        let config = self.project.load_config().await?;
+        let old = repo.require_tip(&task.spec.base).await?;
+        let intent = IntentId::new(fresh_uuid());
+        let who = Signature::new("Woodward", "woodward@localhost");
+        let merged = repo
+            .build(&BuildSpec {
+                style: match config.merge_style {
+                    MergeStyle::Squash => Style::Squash,
+                    MergeStyle::Merge => Style::Merge,
+                    MergeStyle::Rebase => Style::Rebase,
+                },
+                onto: old.clone(),
+                head: commit.clone(),
+                message: self.message(&task).await?,
+                trailers: Trailers {
+                    task: Some(task.name.to_string()),
+                    intent: Some(intent.to_string()),
+                    ..Trailers::default()
+                },
+                author: who.clone(),
+                committer: who,
+                date: clock::now(),
+            })
+            .await?;
+        let (new, tree) = match merged {
+            Build::Built { commit, tree } => (commit, tree),
+            // All of it is there already: it lands where the branch is.
+            Build::Nothing => (old.clone(), repo.tree_of(&old).await?),
+            Build::Conflict { files } => {
+                tracing::info!(task = %task.name, ?files, "it does not fit the target branch");
+                let fact = Fact::LandingConflicted { commit, files };
+                return self.say(&task, fact, &config).await;
+            }
+        };
+        if !self.is_known_good(&task, &commit, &tree).await?
+            && let Some(fact) = self.gates_say_no(&task, &commit, &new, &config).await?
+        {
+            return self.say(&task, fact, &config).await;
+        }
+        if self.inner.stopping.is_cancelled() {
+            return Ok(false);
+        }
+        if let Some(reason) = self.in_the_way(&task, &old, &new).await? {
+            return self.hold(queued, reason).await;
+        }
+        self.move_branch(queued, task, intent, old, new, &config)
+            .await
+    }
+
+    /// Says something under the landing right. An outdated fact means the task has moved on.
+    async fn say(&self, task: &Task, fact: Fact, config: &Config) -> Result<bool> {
+        let actor = Actor::Lander {
+            worker: self.inner.worker,
+            epoch: self.lease.epoch,
+        };
+        match self
+            .inner
+            .persist(task.id, clock::event(actor, fact), &config.policy())
+            .await
+        {
+            Ok(transition) => Ok(transition.next.state.kind() != StateKind::Landing),
+            Err(error) if error.is_repeated() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The merged tree is the very tree that passed already.
+    async fn is_known_good(&self, task: &Task, commit: &CommitId, tree: &TreeId) -> Result<bool> {
+        if self.project.repo.tree_of(commit).await? != *tree {
+            return Ok(false);
+        }
+        let results = self.inner.store.load_gate_results(task.id).await?;
+        let config = self.project.config().await?;
+        let passed = |gate: &crate::config::GateSpec| {
+            results.iter().any(|result| {
+                result.commit == *commit
+                    && result.gate == gate.name
+                    && result.command == gate.command.shown()
+                    && result.verdict == woodward_core::gate::Verdict::Pass
+            })
+        };
+        Ok(config
+            .gates()
+            .iter()
+            .filter(|gate| gate.required)
+            .all(passed))
+    }
+
+    /// Runs the gates on the merged tree, in a directory of its own.
+    async fn gates_say_no(
+        &self,
+        task: &Task,
+        commit: &CommitId,
+        new: &CommitId,
+        config: &Config,
+    ) -> Result<Option<Fact>> {
+        if config.gates().is_empty() {
+            return Ok(None);
+        }
+        let gates = self.inner.options.paths.gates(task.id, new);
+        let dir = gates.join(format!("landing-{}", self.lease.epoch));
+        let place = super::checkout(self.inner, self.project, "landing", new, &dir).await?;
+        let job = Job {
+            gates: config.gates(),
+            dir,
+            cwd: place.path().to_owned(),
+            commit: new.clone(),
+            env: run_env::of_project(self.inner, self.project, config),
+            mark: format!("landing-{new}"),
+            output_max_bytes: config.log_bytes_max,
+        };
+        let Some(verdicts) = gate::run(self.inner, &job, &self.inner.stopping).await? else {
+            return Err(EngineError::interrupted());
+        };
+        if !verdicts.failed.is_empty() {
+            LastFailure::save(&self.inner.options.paths, task.id, &verdicts.failed)?;
+        }
+        let commit = commit.clone();
+        Ok(match overall(&verdicts.reports) {
+            Overall::Pass | Overall::Unverified | Overall::Flaky(_) => None,
+            Overall::Broken(gates) => Some(Fact::LandingBroken {
+                commit,
+                note: Note::from(format!(
+                    "on the merged tree these gates did not really run: {}",
+                    gates
+                        .iter()
+                        .map(|g| g.as_str())
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                )),
+            }),
+            Overall::Fail(gates) => Some(Fact::LandingFailed { commit, gates }),
+        })
+    }
+
+    /// What in a person's checkout of the target branch would be overwritten.
+    async fn in_the_way(
+        &self,
+        task: &Task,
+        old: &CommitId,
+        new: &CommitId,
+    ) -> Result<Option<String>> {
+        let repo = &self.project.repo;
+        let Some(checkout) = repo.checkout_of(&task.spec.base).await? else {
+            return Ok(None);
+        };
+        let files = repo.blockers(&checkout, old, new).await?;
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let shown = files.iter().take(FILES_SHOWN).cloned().collect::<Vec<_>>();
+        let more = match files.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Ok(Some(format!(
+            "{HELD_BY_CHECKOUT}: {}{more}; commit or stash them in {}, and it lands by itself",
+            shown.join(", "),
+            checkout.display()
+        )))
+    }
+
+    async fn hold(&self, queued: &Queued, reason: String) -> Result<bool> {
+        let task = queued.entry.task;
+        let reason = Note::from(reason);
+        if queued.hold.as_ref() != Some(&reason) {
+            tracing::info!(%task, reason = reason.as_str(), "held");
+            self.inner.store.hold_entry(task, Some(reason)).await?;
+        }
+        let mut landing = self.inner.landers.lock();
+        landing.held_until.insert(task, Instant::now() + HELD_AGAIN);
+        Ok(false)
+    }
+
+    async fn move_branch(
+        &self,
+        queued: &Queued,
+        task: Task,
+        intent: IntentId,
+        old: CommitId,
+        new: CommitId,
+        config: &Config,
+    ) -> Result<bool> {
+        let repo = &self.project.repo;
+        let branch = task.spec.base.clone();
+        if queued.hold.is_some() {
+            self.inner.store.hold_entry(task.id, None).await?;
+            self.inner.landers.lock().held_until.remove(&task.id);
+        }
+        repo.pin_landing(intent, &new).await?;
+        let intent = Intent {
+            id: intent,
+            project: task.project,
+            branch: branch.clone(),
+            epoch: self.lease.epoch,
+            old: old.clone(),
+            new: new.clone(),
+            members: vec![task.id],
+        };
+        let name = task.name.clone();
+        let opened = self
+            .inner
+            .store
+            .open_intent(OpenIntent {
+                intent: intent.clone(),
+                worker: self.inner.worker,
+                members: vec![(task, EventId::new(fresh_uuid()))],
+                at: clock::now(),
+                policy: config.policy(),
+            })
+            .await;
+        match opened {
+            Ok(()) => {}
+            // A person changed the task at the last moment; nothing has happened.
+            Err(StoreError::Conflict { .. } | StoreError::Illegal(_)) => {
+                repo.unpin_landing(intent.id).await?;
+                return Ok(true);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        match repo.advance(&branch, &new, &old).await? {
+            Advance::Advanced => {
+                tracing::info!(task = %name, commit = %new, "landed");
+                self.settle(&intent, IntentState::Landed).await?;
+            }
+            Advance::Moved { .. } => self.recover(&intent).await?,
+        }
+        Ok(true)
+    }
+
+    /// Brings the person's checkout along and records what became of a landing.
+    pub(super) async fn settle(&self, intent: &Intent, outcome: IntentState) -> Result<()> {
+        let repo = &self.project.repo;
+        if outcome == IntentState::Landed
+            && repo.tip(&intent.branch).await?.as_ref() == Some(&intent.new)
+            && let Some(checkout) = repo.checkout_of(&intent.branch).await?
+        {
+            let left = repo.follow(&checkout, &intent.old, &intent.new).await?;
+            for path in left {
+                tracing::warn!(
+                    path,
+                    "a file of the checkout was changed meanwhile and was left alone"
+                );
+            }
+        }
+        let config = self.project.config().await?;
+        self.inner
+            .store
+            .close_intent(CloseIntent {
+                intent: intent.id,
+                outcome,
+                worker: self.inner.worker,
+                epoch: self.lease.epoch,
+                at: clock::now(),
+                policy: config.policy(),
+            })
+            .await?;
+        repo.unpin_landing(intent.id).await?;
+        self.inner.look.notify_one();
+        Ok(())
+    }
+
+    /// The message of the landing commit: the task, and what was asked for.
+    async fn message(&self, task: &Task) -> Result<String> {
+        let messages = self.inner.store.load_messages(task.id).await?;
+        let prompt = messages.first().map(|m| m.body.trim()).unwrap_or_default();
+        let title = prompt.lines().next().unwrap_or_default().trim();
+        let cut: String = title.chars().take(TITLE_MAX).collect();
+        Ok(if cut.is_empty() {
+            task.name.to_string()
+        } else if cut.len() < title.len() {
+            format!("{}: {cut}…\n\n{title}", task.name)
+        } else {
+            format!("{}: {cut}", task.name)
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! Repairing a half-done landing by looking at the branch.
+
+use woodward_core::landing::{Intent, IntentState, Recovery, RefSeen, recover};
+
+use super::Right;
+use crate::error::Result;
+use crate::git::Advance;
+
+/// The branch may move again between looking and acting; each round looks anew.
+const ROUNDS: u32 = 5;
+
+impl Right<'_> {
+    pub(super) async fn recover(&self, intent: &Intent) -> Result<()> {
+        let repo = &self.project.repo;
+        for _ in 0..ROUNDS {
+            let current = repo.tip(&intent.branch).await?;
+            let contains_new = match &current {
+                Some(current) => repo.is_ancestor(&intent.new, current).await?,
+                None => false,
+            };
+            let seen = RefSeen {
+                current,
+                contains_new,
+            };
+            let decision = recover(intent, &seen);
+            tracing::info!(intent = %intent.id, ?decision, "a landing was under way");
+            match decision {
+                Recovery::RecordLanded => return self.settle(intent, IntentState::Landed).await,
+                Recovery::RecordVoid => return self.settle(intent, IntentState::Void).await,
+                Recovery::MoveRef => {
+                    // The person may have changed files since the landing was planned.
+                    if let Some(checkout) = repo.checkout_of(&intent.branch).await?
+                        && !repo
+                            .blockers(&checkout, &intent.old, &intent.new)
+                            .await?
+                            .is_empty()
+                    {
+                        return self.settle(intent, IntentState::Void).await;
+                    }
+                    let moved = repo
+                        .advance(&intent.branch, &intent.new, &intent.old)
+                        .await?;
+                    if moved == Advance::Advanced {
+                        return self.settle(intent, IntentState::Landed).await;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

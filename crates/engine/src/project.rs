@@ -1,0 +1,150 @@
+//! A project as the engine works on it: its repository, its places, its rules.
+//!
+//! Rules are read from the trusted base commit. Only where that has none at all does the file in the
+//! person's own checkout count: no agent can write there.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use woodward_api::{Code, Problem, ProjectView};
+use woodward_core::{Epoch, ProjectId, Task, TaskName};
+use woodward_store as store;
+
+use crate::config::Config;
+use crate::error::{EngineError, Result};
+use crate::files;
+use crate::git::{Door, Repo};
+use crate::paths::Paths;
+use std::sync::Arc;
+
+/// The file with a project's rules.
+pub const CONFIG_FILE: &str = crate::config::FILE_NAME;
+/// How long rules are believed without another look, where being late does no harm.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// One project.
+#[derive(Debug)]
+pub(crate) struct Project {
+    pub(crate) record: store::Project,
+    pub(crate) repo: Repo,
+    /// The branch that rules are read from, and that tasks start from unless they say otherwise.
+    base: String,
+    rules: Mutex<Option<(Instant, Arc<Config>)>>,
+}
+
+/// What is remembered of a project besides the database's row.
+#[derive(Debug, Serialize, Deserialize)]
+struct Remembered {
+    base: String,
+}
+
+impl Project {
+    /// Opens a known project's repository.
+    pub(crate) async fn open(record: store::Project, paths: &Paths, git: &Door) -> Result<Self> {
+        let repo = Repo::discover(git, Path::new(&record.root)).await?;
+        let file = paths
+            .state()
+            .join("projects")
+            .join(format!("{}.json", record.id));
+        let base = match files::load_json::<Remembered>(&file) {
+            Some(remembered) => remembered.base,
+            None => {
+                let base = repo.default_base().await?;
+                files::save_json(&file, &Remembered { base: base.clone() })
+                    .map_err(EngineError::file(file.display().to_string()))?;
+                base
+            }
+        };
+        Ok(Self {
+            record,
+            repo,
+            base,
+            rules: Mutex::default(),
+        })
+    }
+
+    pub(crate) const fn id(&self) -> ProjectId {
+        self.record.id
+    }
+
+    /// The person's checkout.
+    pub(crate) fn root(&self) -> &Path {
+        self.repo.root()
+    }
+
+    /// The branch tasks start from and land on unless they say otherwise.
+    pub(crate) fn base(&self, config: &Config) -> String {
+        config.base.clone().unwrap_or_else(|| self.base.clone())
+    }
+
+    /// Where its worktrees are: beside the repository, never inside.
+    pub(crate) fn worktrees(&self) -> PathBuf {
+        self.repo.worktrees_dir()
+    }
+
+    /// A task's working directory.
+    pub(crate) fn worktree(&self, task: &TaskName) -> PathBuf {
+        self.worktrees().join(task.as_str())
+    }
+
+    /// The branch of the worktree that a claim makes.
+    pub(crate) fn branch(config: &Config, task: &Task, epoch: Epoch) -> String {
+        config.worktree.branch.branch(&task.name, epoch)
+    }
+
+    /// The rules as they are now.
+    pub(crate) async fn load_config(&self) -> Result<Arc<Config>> {
+        let config = Arc::new(self.read_config().await?);
+        let mut rules = self.rules.lock().unwrap_or_else(|e| e.into_inner());
+        *rules = Some((Instant::now(), Arc::clone(&config)));
+        Ok(config)
+    }
+
+    /// The rules as they were a moment ago at most.
+    pub(crate) async fn config(&self) -> Result<Arc<Config>> {
+        let known = self.rules.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        match known {
+            Some((at, config)) if at.elapsed() < FRESH => Ok(config),
+            _ => self.load_config().await,
+        }
+    }
+
+    async fn read_config(&self) -> Result<Config> {
+        if let Some(bytes) = self.repo.file_at_branch(&self.base, CONFIG_FILE).await? {
+            let text = String::from_utf8_lossy(&bytes);
+            return Ok(Config::parse(
+                &text,
+                &format!("{}:{CONFIG_FILE}", self.base),
+            )?);
+        }
+        let file = self.root().join(CONFIG_FILE);
+        match std::fs::read_to_string(&file) {
+            Ok(text) => Ok(Config::parse(&text, &file.display().to_string())?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
+            Err(error) => Err(EngineError::file(file.display().to_string())(error)),
+        }
+    }
+
+    pub(crate) fn view(&self, config: &Config) -> ProjectView {
+        ProjectView {
+            id: self.record.id,
+            name: self.record.name.clone(),
+            root: self.root().display().to_string(),
+            base: self.base(config),
+            worktrees: self.worktrees().display().to_string(),
+        }
+    }
+}
+
+/// No project contains a directory.
+pub(crate) fn unknown(directory: &Path) -> EngineError {
+    EngineError::Problem(
+        Problem::new(
+            Code::NotFound,
+            format!("{} belongs to no project", directory.display()),
+        )
+        .hint("make its repository one: woodward init"),
+    )
+}

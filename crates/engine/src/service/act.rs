@@ -1,0 +1,301 @@
+//! What a person does to a task.
+
+use woodward_api::{Answer, Approve, Code, Done, MergeTask, Problem, Text};
+use woodward_core::{CommitId, Fact, MessageId, Note, State, Task};
+use woodward_store::{NewMessage, fresh_uuid};
+
+use super::create::empty_text;
+use super::{Answered, Found, TaskRef, person};
+use crate::clock;
+use crate::engine::Engine;
+use crate::error::Result;
+
+impl Engine {
+    /// Tells a task what to do.
+    ///
+    /// # Errors
+    /// When there is no such task, it is over, or the text is empty.
+    pub async fn prompt(&self, wanted: &TaskRef<'_>, text: Text) -> Answered<Done> {
+        let found = self.find(wanted).await?;
+        let name = found.task.name.clone();
+        if found.task.state.kind().is_finished() {
+            return Err(over(&found.task).hint(format!(
+                "start a new one: woodward create {name}-2 -p \"…\""
+            )));
+        }
+        let message = self.post(&found.task, text.text, "the prompt").await?;
+        let was_draft = found.task.state == State::Draft;
+        let said = match &found.task.state {
+            State::Draft => "has its prompt and is queued",
+            State::Working { .. } | State::Waiting { .. } => {
+                "gets it as soon as its agent can take it"
+            }
+            _ => "gets it with its next run",
+        };
+        let done = self
+            .tell(
+                found,
+                Fact::PromptGiven { message },
+                format!("{name} {said}"),
+            )
+            .await?;
+        Ok(if was_draft {
+            hint(done, format!("watch it: woodward logs -f {name}"))
+        } else {
+            done
+        })
+    }
+
+    /// Answers what a task's agent asks.
+    ///
+    /// # Errors
+    /// When it asks nothing.
+    pub async fn answer(&self, wanted: &TaskRef<'_>, answer: Answer) -> Answered<Done> {
+        let found = self.find(wanted).await?;
+        let name = found.task.name.clone();
+        let State::Waiting { question, .. } = &found.task.state else {
+            return Err(
+                Problem::new(Code::WrongState, format!("{name} asks nothing"))
+                    .hint(format!("tell it something: woodward prompt {name} \"…\"")),
+            );
+        };
+        let text = chosen(&answer.text, &question.choices)?;
+        let question = question.id;
+        let message = self.post(&found.task, text, "the answer").await?;
+        let fact = Fact::Answered { question, message };
+        Ok(self
+            .tell(found, fact, format!("{name} has its answer"))
+            .await?)
+    }
+
+    /// Says yes to a task's result.
+    ///
+    /// # Errors
+    /// When there is nothing to say yes to, or it is another commit by now.
+    pub async fn approve(&self, wanted: &TaskRef<'_>, approve: Approve) -> Answered<Done> {
+        self.land_it(wanted, approve.commit, "is approved and queued for landing")
+            .await
+    }
+
+    /// Queues a task for landing; a person's wish approves the commit it names.
+    ///
+    /// # Errors
+    /// When there is nothing to land yet.
+    pub async fn merge(&self, wanted: &TaskRef<'_>, merge: MergeTask) -> Answered<Done> {
+        self.land_it(wanted, merge.commit, "is queued for landing")
+            .await
+    }
+
+    async fn land_it(
+        &self,
+        wanted: &TaskRef<'_>,
+        commit: Option<CommitId>,
+        said: &str,
+    ) -> Answered<Done> {
+        let found = self.find(wanted).await?;
+        let name = found.task.name.clone();
+        match &found.task.state {
+            State::Review {
+                commit: reviewed, ..
+            } => {
+                let commit = commit.unwrap_or_else(|| reviewed.clone());
+                let message = format!("{name} {said} ({})", short(&commit));
+                let done = self.tell(found, Fact::Approved { commit }, message).await?;
+                Ok(hint(
+                    done,
+                    format!("wait for it: woodward wait {name} --until landed"),
+                ))
+            }
+            State::Landed { commit, .. } => {
+                let message = format!("{name} has landed already ({})", short(commit));
+                Ok(self.done(found, message).await?)
+            }
+            State::Landing { .. } => {
+                let message = format!("{name} is queued for landing already");
+                Ok(self.done(found, message).await?)
+            }
+            state => Err(not_ready(&found.task, state)),
+        }
+    }
+
+    /// Sends a task's result back with what should change.
+    ///
+    /// # Errors
+    /// When there is no result to look at, or no reason is given.
+    pub async fn reject(&self, wanted: &TaskRef<'_>, text: Text) -> Answered<Done> {
+        let found = self.find(wanted).await?;
+        let name = found.task.name.clone();
+        let (State::Review { .. } | State::Landing { intent: None, .. }) = &found.task.state else {
+            return Err(not_ready(&found.task, &found.task.state.clone()));
+        };
+        let message = self.post(&found.task, text.text, "the reason").await?;
+        let fact = Fact::ChangesRequested { message };
+        Ok(self
+            .tell(found, fact, format!("{name} goes back to its agent"))
+            .await?)
+    }
+
+    /// Stops a task for now.
+    ///
+    /// # Errors
+    /// When it can't be stopped in its state.
+    pub async fn pause(&self, wanted: &TaskRef<'_>, reason: String) -> Answered<Done> {
+        let found = self.find(wanted).await?;
+        let name = found.task.name.clone();
+        if let State::Paused { .. } = found.task.state {
+            return Ok(self
+                .done(found, format!("{name} is paused already"))
+                .await?);
+        }
+        let fact = Fact::Paused {
+            reason: Note::from(reason),
+        };
+        let message = format!("{name} is paused; its work stays where it is");
+        let done = self.tell(found, fact, message).await?;
+        Ok(hint(done, format!("go on: woodward resume {name}")))
+    }
+
+    /// Lets a paused task go on.
+    ///
+    /// # Errors
+    /// When it is not paused, or its budget is used up.
+    pub async fn resume(&self, wanted: &TaskRef<'_>) -> Answered<Done> {
+        let found = self.find(wanted).await?;
+        let message = format!("{} goes on", found.task.name);
+        Ok(self.tell(found, Fact::Resumed, message).await?)
+    }
+
+    /// Tries a failed or cancelled task again.
+    ///
+    /// # Errors
+    /// When it has not failed.
+    pub async fn retry(&self, wanted: &TaskRef<'_>) -> Answered<Done> {
+        let found = self.find(wanted).await?;
+        let name = found.task.name.clone();
+        if let State::Failed { .. } | State::Cancelled { .. } = found.task.state {
+            return Ok(self
+                .tell(found, Fact::Retried, format!("{name} is tried again"))
+                .await?);
+        }
+        let kind = found.task.state.kind();
+        Err(Problem::new(
+            Code::WrongState,
+            format!("{name} has not failed, it is {kind}"),
+        )
+        .hint(format!("see how it stands: woodward show {name}")))
+    }
+
+    /// Stores a text for a task.
+    pub(super) async fn post(&self, task: &Task, text: String, what: &str) -> Result<MessageId> {
+        if text.trim().is_empty() {
+            return Err(empty_text(what).into());
+        }
+        let id = MessageId::new(fresh_uuid());
+        let message = NewMessage { id, body: text };
+        self.inner
+            .store
+            .post_message(task.id, person(), clock::now(), message)
+            .await?;
+        Ok(id)
+    }
+
+    /// Records what the person said and answers with how the task stands then.
+    pub(super) async fn tell(&self, found: Found, fact: Fact, message: String) -> Result<Done> {
+        let transition = self.inner.record(&found.task, person(), fact).await?;
+        let found = Found {
+            task: transition.next,
+            ..found
+        };
+        self.done(found, message).await
+    }
+
+    pub(super) async fn done(&self, found: Found, message: String) -> Result<Done> {
+        Ok(Done {
+            task: self
+                .summary(&found.project, &found.config, &found.task)
+                .await?,
+            message,
+            hints: Vec::new(),
+        })
+    }
+}
+
+pub(super) fn hint(mut done: Done, hint: String) -> Done {
+    done.hints.push(hint);
+    done
+}
+
+pub(super) fn short(commit: &CommitId) -> &str {
+    &commit.as_str()[..10]
+}
+
+pub(super) fn over(task: &Task) -> Problem {
+    let kind = task.state.kind();
+    Problem::new(Code::WrongState, format!("{} is {kind}", task.name))
+}
+
+fn not_ready(task: &Task, state: &State) -> Problem {
+    let name = &task.name;
+    let problem = over(task);
+    match state {
+        State::Draft => problem.hint(format!(
+            "say what to do first: woodward prompt {name} \"…\""
+        )),
+        State::Failed { .. } => problem.hint(format!("see why: woodward show {name}")),
+        State::Paused { .. } => problem.hint(format!("let it go on first: woodward resume {name}")),
+        State::Cancelled { .. } => {
+            problem.hint(format!("bring it back first: woodward undo {name}"))
+        }
+        State::Waiting { .. } => problem.hint(format!("answer it first: woodward answer {name}")),
+        _ => problem.hint(format!(
+            "wait for its result: woodward wait {name} --until review"
+        )),
+    }
+}
+
+/// A choice by its number or its text; any text where none are offered.
+fn chosen(given: &str, choices: &[Note]) -> Result<String, Problem> {
+    let given = given.trim();
+    if choices.is_empty() {
+        return Ok(given.to_owned());
+    }
+    let by_number = given
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| choices.get(number.checked_sub(1)?));
+    let by_text = || choices.iter().find(|choice| choice.as_str() == given);
+    match by_number.or_else(by_text) {
+        Some(choice) => Ok(choice.as_str().to_owned()),
+        None => {
+            let offered: Vec<String> = choices
+                .iter()
+                .enumerate()
+                .map(|(place, choice)| format!("{}: {choice}", place + 1))
+                .collect();
+            Err(
+                Problem::new(Code::Usage, format!("`{given}` is not one of the choices"))
+                    .hint(format!("choose one of {}", offered.join(", "))),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_goes_by_number_or_text() {
+        let choices = [Note::from("blue"), Note::from("green")];
+        assert_eq!(chosen("2", &choices).unwrap(), "green");
+        assert_eq!(chosen(" blue ", &choices).unwrap(), "blue");
+        assert_eq!(chosen("anything", &[]).unwrap(), "anything");
+        for wrong in ["0", "3", "red", ""] {
+            let refused = chosen(wrong, &choices).unwrap_err();
+            assert!(
+                refused.hints[0].contains("1: blue, 2: green"),
+                "{refused:?}"
+            );
+        }
+    }
+}

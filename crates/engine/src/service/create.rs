@@ -1,0 +1,202 @@
+//! Creating tasks, all or none.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use woodward_api::{Code, CreateTasks, CreatedTask, Problem, TaskDraft};
+use woodward_core::{AgentName, EventId, MessageId, Task, TaskId, TaskName, TaskSpec};
+use woodward_store::{self as store, CreateTask, NewMessage, fresh_uuid};
+
+use super::{Answered, person};
+use crate::clock;
+use crate::config::{Config, nearest};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::project::Project;
+
+impl Engine {
+    /// Creates tasks in the project of `root`, all or none.
+    ///
+    /// # Errors
+    /// When a name, a prompt, an agent, a base or an order makes no sense.
+    pub async fn create(&self, root: &Path, request: CreateTasks) -> Answered<Vec<CreatedTask>> {
+        if request.tasks.is_empty() {
+            return Err(Problem::new(Code::Usage, "no task is named")
+                .hint("name one: woodward create fix-login -p \"…\""));
+        }
+        let project = self.project_of(root).await?;
+        let config = project.load_config().await?;
+        let known = self.all_tasks(project.id()).await?;
+        let mut names = HashMap::new();
+        for draft in &request.tasks {
+            let name = task_name(&draft.name)?;
+            let id = TaskId::new(fresh_uuid());
+            if names.insert(name.clone(), id).is_some() {
+                return Err(Problem::new(
+                    Code::Usage,
+                    format!("`{name}` is named twice"),
+                ));
+            }
+        }
+        let mut tasks = Vec::with_capacity(request.tasks.len());
+        for draft in request.tasks {
+            tasks.push(
+                self.new_task(
+                    &project,
+                    &config,
+                    draft,
+                    &names,
+                    &known,
+                    request.key.as_deref(),
+                )
+                .await?,
+            );
+        }
+        let created = self
+            .inner
+            .store
+            .create_tasks(store::CreateTasks {
+                tasks,
+                actor: person(),
+                at: clock::now(),
+            })
+            .await
+            .map_err(crate::error::EngineError::from)?;
+        self.inner.look.notify_one();
+        let mut answer = Vec::with_capacity(created.len());
+        for one in created {
+            answer.push(CreatedTask {
+                task: self.summary(&project, &config, &one.task).await?,
+                existed: one.existed,
+            });
+        }
+        Ok(answer)
+    }
+
+    async fn new_task(
+        &self,
+        project: &Project,
+        config: &Config,
+        draft: TaskDraft,
+        names: &HashMap<TaskName, TaskId>,
+        known: &[Task],
+        key: Option<&str>,
+    ) -> Result<CreateTask> {
+        let name = task_name(&draft.name)?;
+        let prompt = draft.prompt.map(|text| prompt(&name, text)).transpose()?;
+        let agent = draft
+            .agent
+            .map(|agent| agent_name(config, &agent))
+            .transpose()?;
+        let base = match draft.base {
+            Some(base) => {
+                if project.repo.tip(&base).await?.is_none() {
+                    return Err(no_branch(&base).into());
+                }
+                base
+            }
+            None => project.base(config),
+        };
+        let after = draft
+            .after
+            .iter()
+            .map(|after| task_after(after, names, known))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(CreateTask {
+            id: names
+                .get(&name)
+                .copied()
+                .unwrap_or_else(|| TaskId::new(fresh_uuid())),
+            event: EventId::new(fresh_uuid()),
+            project: project.id(),
+            idempotency_key: key.map(|key| format!("{key}/{name}")),
+            name,
+            spec: TaskSpec {
+                priority: draft.priority,
+                after,
+                base,
+                agent,
+                review: draft.review,
+                budget: None,
+            },
+            prompt,
+        })
+    }
+}
+
+fn task_name(given: &str) -> Result<TaskName, Problem> {
+    given
+        .parse()
+        .map_err(|refused: woodward_core::name::BadName| {
+            let problem = Problem::new(Code::Usage, refused.to_string());
+            match refused.suggestion {
+                Some(better) => problem.hint(format!("this one would do: {better}")),
+                None => problem.hint("use small letters, digits, `-`, `_` and `.`"),
+            }
+        })
+}
+
+fn prompt(name: &TaskName, text: String) -> Result<NewMessage, Problem> {
+    if text.trim().is_empty() {
+        return Err(empty_text(&format!("the prompt of `{name}`")));
+    }
+    Ok(NewMessage {
+        id: MessageId::new(fresh_uuid()),
+        body: text,
+    })
+}
+
+/// A text that says nothing.
+pub(super) fn empty_text(what: &str) -> Problem {
+    Problem::new(Code::Usage, format!("{what} is empty"))
+        .hint("say what to do, or leave it out to create a draft")
+}
+
+fn agent_name(config: &Config, given: &str) -> Result<AgentName, Problem> {
+    let name: AgentName = given
+        .parse()
+        .map_err(|refused: woodward_core::name::BadName| {
+            Problem::new(Code::Usage, refused.to_string())
+        })?;
+    match config.agent(Some(&name)) {
+        Ok(_) => Ok(name),
+        Err(error) => Err(Problem::new(Code::Usage, error.to_string()).hint(error.hint())),
+    }
+}
+
+fn no_branch(base: &str) -> Problem {
+    Problem::new(
+        Code::NotFound,
+        format!("there is no branch `{base}` to start from"),
+    )
+    .hint("list them: git branch")
+}
+
+/// A task that another one comes after: one created with it, or one that is known.
+fn task_after(
+    given: &str,
+    names: &HashMap<TaskName, TaskId>,
+    known: &[Task],
+) -> Result<TaskId, Problem> {
+    if let Ok(name) = given.parse::<TaskName>() {
+        if let Some(id) = names.get(&name) {
+            return Ok(*id);
+        }
+        let open = known
+            .iter()
+            .filter(|task| task.name == name)
+            .max_by_key(|task| (!task.state.kind().is_finished(), task.id));
+        if let Some(task) = open {
+            return Ok(task.id);
+        }
+    }
+    let problem = Problem::new(
+        Code::NotFound,
+        format!("there is no task `{given}` to come after"),
+    );
+    let all = names.keys().chain(known.iter().map(|task| &task.name));
+    Err(match nearest(given, all.map(TaskName::as_str)) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem.hint("list what there is: woodward status"),
+    })
+}

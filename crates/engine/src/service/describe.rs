@@ -1,0 +1,95 @@
+//! Facts as sentences.
+
+use woodward_core::event::Outcome;
+use woodward_core::gate::Verdict;
+use woodward_core::{CommitId, Fact};
+
+const SHORT: usize = 10;
+
+fn short(commit: &CommitId) -> &str {
+    &commit.as_str()[..SHORT]
+}
+
+/// The one word for a verdict.
+pub(super) const fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Flaky => "flaky",
+        Verdict::Broken => "broken",
+        Verdict::Fail => "fail",
+    }
+}
+
+/// What happened, in one sentence.
+pub(super) fn fact(fact: &Fact) -> String {
+    match fact {
+        Fact::Created(new) if new.prompted => "created".into(),
+        Fact::Created(_) => "created as a draft".into(),
+        Fact::PromptGiven { .. } => "a prompt was given".into(),
+        Fact::DependencyLanded { .. } => "a task it comes after has landed".into(),
+        Fact::DependencyFailed { reason, .. } => format!("a task it comes after {reason}"),
+        Fact::DependencyReopened { .. } => "a task it comes after is worked on again".into(),
+        Fact::Claimed { .. } => "claimed".into(),
+        Fact::Prepared { worktree } => format!("worktree ready on {}", worktree.branch),
+        Fact::PrepareFailed { note, .. } => format!("the worktree could not be made ready: {note}"),
+        Fact::AgentAsked { question, .. } => format!("the agent asks: {}", question.text),
+        Fact::Answered { .. } => "the question was answered".into(),
+        Fact::QuestionWithdrawn { .. } => "the agent no longer waits for an answer".into(),
+        Fact::MessageAccepted { .. } => "the agent took a message".into(),
+        Fact::Spent { .. } => "the agent used tokens".into(),
+        Fact::RunFinished { outcome, .. } => run(outcome),
+        Fact::GatesFinished {
+            commit, reports, ..
+        } => {
+            let said: Vec<String> = reports
+                .iter()
+                .map(|report| format!("{} {}", report.gate, verdict(report.verdict)))
+                .collect();
+            match said.as_slice() {
+                [] => format!("no gate looked at {}", short(commit)),
+                said => format!("gates on {}: {}", short(commit), said.join(", ")),
+            }
+        }
+        Fact::HandedBack => "given back to the queue".into(),
+        Fact::LeaseExpired { .. } => "its worker was lost".into(),
+        Fact::Approved { commit } => format!("approved {}", short(commit)),
+        Fact::ChangesRequested { .. } => "changes were requested".into(),
+        Fact::HeadMoved { commit } => format!("its branch moved to {}", short(commit)),
+        Fact::IntentRecorded { result, .. } => format!("landing as {}", short(result)),
+        Fact::IntentVoided { .. } => "the target branch had moved; landing anew".into(),
+        Fact::Landed { .. } => "landed".into(),
+        Fact::LandingConflicted { files, .. } => {
+            format!("conflict while landing: {}", files.join(", "))
+        }
+        Fact::LandingFailed { gates, .. } => {
+            let names: Vec<&str> = gates.iter().map(|gate| gate.as_str()).collect();
+            format!("the merged tree failed {}", names.join(", "))
+        }
+        Fact::LandingBroken { note, .. } => format!("could not land: {note}"),
+        Fact::BudgetSet { .. } => "another budget was set".into(),
+        Fact::Paused { reason } => with("paused", reason.as_str()),
+        Fact::Resumed => "resumed".into(),
+        Fact::Retried => "tried again".into(),
+        Fact::Cancelled { reason } => with("cancelled", reason.as_str()),
+        Fact::Restored { .. } => "brought back".into(),
+        Fact::Superseded { by } => format!("superseded by {by}"),
+    }
+}
+
+fn with(what: &str, reason: &str) -> String {
+    match reason {
+        "" => what.into(),
+        reason => format!("{what}: {reason}"),
+    }
+}
+
+fn run(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Done { commit } => format!("the agent is done: {}", short(commit)),
+        Outcome::Empty => "the agent is done and changed nothing".into(),
+        Outcome::Broke { note } => format!("the run broke off: {note}"),
+        Outcome::RateLimited { .. } => "the provider said to wait".into(),
+        Outcome::OverBudget { limit } => format!("its budget is used up: {limit}"),
+        Outcome::NeedsPerson { note } => format!("only a person can help: {note}"),
+    }
+}

@@ -1,0 +1,369 @@
+//! Looking: status, one task in full, its story, its change.
+
+use std::path::Path;
+use std::time::Duration;
+
+use woodward_api::{
+    Changed, Code, DiffStat, DiffText, FileStat, GateView, Load, MessageView, Problem,
+    QuestionView, RescueView, RunView, StatusView, TaskDetail, Timeline, TimelineEntry,
+};
+use woodward_core::attention::inbox;
+use woodward_core::step::{create, step};
+use woodward_core::{Actor, EventSeq, Fact, StateKind, Task, Timestamp};
+use woodward_store::{Run, RunState};
+
+use super::view::Others;
+use super::{Answered, Found, TaskRef, describe};
+use crate::clock;
+use crate::drive::purpose_text;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::git::Side;
+use crate::removed;
+use crate::supervise::{self, Cause, Seen};
+
+const PROMPT_BYTES_MAX: usize = 16 * 1024;
+const MESSAGE_BYTES_MAX: usize = 2 * 1024;
+const DIFF_BYTES_MAX: usize = 8 * 1024 * 1024;
+const FILES_MAX: usize = 200;
+/// The longest that a question about changes waits.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+impl Engine {
+    /// A project at a glance.
+    ///
+    /// # Errors
+    /// When the directory belongs to no project.
+    pub async fn status(&self, root: &Path, all: bool) -> Answered<StatusView> {
+        Ok(self.load_status(root, all).await?)
+    }
+
+    async fn load_status(&self, root: &Path, all: bool) -> Result<StatusView> {
+        let project = self.project_of(root).await?;
+        let mut notices = Vec::new();
+        let config = match project.config().await {
+            Ok(config) => config,
+            Err(error) => {
+                notices.push(format!("nothing new starts: {error}"));
+                std::sync::Arc::default()
+            }
+        };
+        let seq = self.inner.tail.now();
+        let tasks = self.all_tasks(project.id()).await?;
+        let mut others = Others::of(&tasks);
+        others.queue = self.places(&project).await?;
+        let now = clock::now();
+        let mut load = woodward_core::schedule::Load::default();
+        for task in &tasks {
+            load.count(task.state.kind());
+        }
+        let limits = config.limits();
+        if let Some(max) = limits.review_max
+            && load.in_review >= max
+        {
+            notices.push(format!(
+                "nothing new starts: {} of {max} results await your review",
+                load.in_review
+            ));
+        }
+        let listed = |task: &&Task| all || !task.state.kind().is_finished();
+        let views = tasks.iter().filter(listed).map(|task| others.view(task));
+        let mut listed_tasks: Vec<_> = inbox(views, now)
+            .into_iter()
+            .map(|(task, _)| self.summarise(&project, &config, &others, task))
+            .collect();
+        // What holds a queued task is known only here.
+        listed_tasks.sort_by_key(|task| task.attention.level);
+        let finished = tasks
+            .iter()
+            .filter(|t| t.state.kind().is_finished())
+            .count();
+        Ok(StatusView {
+            project: project.view(&config),
+            now,
+            seq,
+            tasks: listed_tasks,
+            finished_hidden: if all {
+                0
+            } else {
+                u32::try_from(finished).unwrap_or(u32::MAX)
+            },
+            load: Load {
+                running: load.running,
+                running_max: limits.running_max,
+                in_review: load.in_review,
+                review_max: limits.review_max,
+            },
+            notices,
+        })
+    }
+
+    /// Waits until the log has gone beyond a place, or for a while.
+    ///
+    /// # Errors
+    /// None yet; the daemon may refuse one day.
+    pub async fn changes(&self, after: EventSeq, wait: Duration) -> Answered<Changed> {
+        let seq = self.inner.tail.beyond(after, wait.min(WAIT_MAX)).await;
+        Ok(Changed { seq })
+    }
+
+    /// One task in full.
+    ///
+    /// # Errors
+    /// When there is no such task.
+    pub async fn show(&self, wanted: &TaskRef<'_>) -> Answered<TaskDetail> {
+        let found = self.find(wanted).await?;
+        Ok(self.detail(&found).await?)
+    }
+
+    async fn detail(&self, found: &Found) -> Result<TaskDetail> {
+        let Found {
+            task,
+            project,
+            config,
+        } = found;
+        let store = &self.inner.store;
+        let messages = store.load_messages(task.id).await?;
+        let mut after = Vec::new();
+        for on in &task.spec.after {
+            after.extend(store.load_task(*on).await?.map(|task| task.name));
+        }
+        let question = match &task.state {
+            woodward_core::State::Waiting { question, .. } => Some(QuestionView {
+                text: question.text.to_string(),
+                choices: question.choices.iter().map(ToString::to_string).collect(),
+            }),
+            _ => None,
+        };
+        let gates = store.load_gate_results(task.id).await?;
+        let last = gates.last().map(|result| result.commit.clone());
+        let change = match (&task.head, &task.worktree) {
+            (Some(head), Some(worktree)) => project
+                .repo
+                .numstat(&worktree.base, Side::Commit(head))
+                .await
+                .ok()
+                .map(|files| stat_of(&files)),
+            _ => None,
+        };
+        let rescued = project
+            .repo
+            .rescues(task.name.as_str())
+            .await
+            .unwrap_or_default();
+        Ok(TaskDetail {
+            task: self.summary(project, config, task).await?,
+            state: task.state.clone(),
+            prompt: messages
+                .first()
+                .map(|message| cut(&message.body, PROMPT_BYTES_MAX)),
+            after,
+            question,
+            messages: messages
+                .iter()
+                .skip(1)
+                .map(|message| MessageView {
+                    id: message.id,
+                    from: actor_text(&message.actor),
+                    at: message.created_at,
+                    delivery: message.delivery.as_str().into(),
+                    text: cut(&message.body, MESSAGE_BYTES_MAX),
+                })
+                .collect(),
+            runs: store
+                .load_runs(task.id)
+                .await?
+                .iter()
+                .map(|run| self.run_view(run))
+                .collect(),
+            gates: gates
+                .iter()
+                .filter(|result| Some(&result.commit) == last.as_ref())
+                .map(|result| GateView {
+                    gate: result.gate.clone(),
+                    commit: result.commit.clone(),
+                    verdict: describe::verdict(result.verdict).into(),
+                    command: result.command.clone(),
+                    exit_code: result.exit_code,
+                    duration_ms: result.duration.0,
+                    at: result.at,
+                })
+                .collect(),
+            change,
+            rescued: rescued
+                .into_iter()
+                .map(|rescue| RescueView {
+                    reference: rescue.name,
+                    commit: rescue.commit,
+                    at: Timestamp(rescue.time.saturating_mul(1_000)),
+                    why: rescue.why,
+                })
+                .collect(),
+        })
+    }
+
+    fn run_view(&self, run: &Run) -> RunView {
+        let dir = self.inner.options.paths.run(run.id);
+        let exit = match supervise::look(&dir) {
+            Ok(Seen::Ended(exit)) => Some(exit),
+            _ => None,
+        };
+        let state = match run.state {
+            RunState::Starting => "starting",
+            RunState::Running if exit.is_none() => "running",
+            _ => "finished",
+        };
+        RunView {
+            id: run.id,
+            purpose: purpose_text(&run.purpose),
+            agent: run.agent.to_string(),
+            state: state.into(),
+            started_at: run.started_at,
+            finished_at: run.finished_at,
+            note: run.note.as_ref().map(ToString::to_string),
+            exit_code: match exit.as_ref().map(|exit| &exit.cause) {
+                Some(Cause::Exited(code)) => Some(*code),
+                _ => None,
+            },
+            cpu_ms: exit.as_ref().map(|exit| exit.cpu_ms),
+            memory_peak_bytes: exit.as_ref().map(|exit| exit.memory_peak_bytes),
+            output_bytes: exit.as_ref().map(|exit| exit.output_bytes),
+        }
+    }
+
+    /// A task's story.
+    ///
+    /// # Errors
+    /// When there is no such task.
+    pub async fn timeline(&self, wanted: &TaskRef<'_>) -> Answered<Timeline> {
+        let found = self.find(wanted).await?;
+        Ok(self.story(&found).await?)
+    }
+
+    async fn story(&self, found: &Found) -> Result<Timeline> {
+        let history = self.inner.store.load_history(found.task.id).await?;
+        let mut entries = Vec::with_capacity(history.len());
+        let mut task: Option<Task> = None;
+        for (event, policy) in &history {
+            task = match (&task, &event.fact) {
+                (None, Fact::Created(new)) => Some(create(new, event).next),
+                (Some(task), _) => step(task, event, policy).ok().map(|done| done.next),
+                (None, _) => None,
+            };
+            entries.push(TimelineEntry {
+                at: event.at,
+                actor: actor_text(&event.actor),
+                fact: event.fact.as_str().into(),
+                state: task.as_ref().map_or(StateKind::Draft, |t| t.state.kind()),
+                text: describe::fact(&event.fact),
+            });
+        }
+        Ok(Timeline {
+            task: self
+                .summary(&found.project, &found.config, &found.task)
+                .await?,
+            entries,
+        })
+    }
+
+    /// A task's change against where it started: its result, or with `working` its directory as it
+    /// is.
+    ///
+    /// # Errors
+    /// When there is no such task, or it has changed nothing yet.
+    pub async fn diff(
+        &self,
+        wanted: &TaskRef<'_>,
+        stat: bool,
+        working: bool,
+    ) -> Answered<DiffText> {
+        let found = self.find(wanted).await?;
+        Ok(self.change(&found, stat, working).await?)
+    }
+
+    async fn change(&self, found: &Found, stat: bool, working: bool) -> Result<DiffText> {
+        let Found { task, project, .. } = found;
+        let path = project.worktree(&task.name);
+        let unchanged = || {
+            let what = format!("{} has changed nothing yet", task.name);
+            Problem::new(Code::WrongState, what)
+        };
+        let worktree = task
+            .worktree
+            .clone()
+            .or_else(|| removed::load(&self.inner.options.paths, task.id))
+            .ok_or_else(unchanged)?;
+        let place = project.repo.worktree(&path, &worktree.branch).ok();
+        let here = place.filter(|_| task.worktree.is_some() && path.is_dir());
+        let running = working || task.state.kind().is_held() || task.head.is_none();
+        let side = match (&here, &task.head) {
+            (Some(place), _) if running => Side::Worktree(place),
+            (_, Some(head)) => Side::Commit(head),
+            _ => return Err(unchanged().into()),
+        };
+        let base = worktree.base;
+        let stats = stat_of(&project.repo.numstat(&base, side).await?);
+        let (text, truncated) = if stat {
+            (String::new(), false)
+        } else {
+            let patch = project.repo.diff(&base, side, DIFF_BYTES_MAX).await?;
+            (String::from_utf8_lossy(&patch.text).into_owned(), patch.cut)
+        };
+        Ok(DiffText {
+            base,
+            head: match side {
+                Side::Commit(commit) => Some(commit.clone()),
+                Side::Worktree(_) => None,
+            },
+            stat: stats,
+            text,
+            truncated,
+        })
+    }
+}
+
+/// The size of a change: totals of all files, the first files by name.
+fn stat_of(files: &[crate::git::FileStat]) -> DiffStat {
+    let sum = |side: fn(&(u64, u64)) -> u64| {
+        files
+            .iter()
+            .filter_map(|f| f.lines.as_ref().map(side))
+            .sum()
+    };
+    DiffStat {
+        files: files
+            .iter()
+            .take(FILES_MAX)
+            .map(|file| FileStat {
+                path: file.path.clone(),
+                added: file.lines.map(|(added, _)| added),
+                removed: file.lines.map(|(_, removed)| removed),
+            })
+            .collect(),
+        files_total: u32::try_from(files.len()).unwrap_or(u32::MAX),
+        added: sum(|(added, _)| *added),
+        removed: sum(|(_, removed)| *removed),
+    }
+}
+
+/// The first part of a text that may be long.
+fn cut(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let mut end = bytes_max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &text[..end])
+}
+
+/// By whose hand, in words.
+pub(super) fn actor_text(actor: &Actor) -> String {
+    match actor {
+        Actor::Person(name) => name.clone(),
+        Actor::Claim { .. } => "worker".into(),
+        Actor::Lander { .. } => "queue".into(),
+        Actor::Woodward => "woodward".into(),
+    }
+}

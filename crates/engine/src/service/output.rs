@@ -1,0 +1,163 @@
+//! What agents and gates wrote.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use woodward_api::{Code, LogSource, LogText, Problem};
+use woodward_core::{CommitId, GateName};
+
+use super::{Answered, Found, TaskRef};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::files;
+use crate::supervise::{self, Seen};
+
+/// The most that one answer carries.
+const PIECE_MAX: usize = 256 * 1024;
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// How often a log that is being written is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Which output, and from where.
+#[derive(Clone, Debug, Default)]
+pub struct LogWish {
+    /// Which run, from 1; the last one otherwise.
+    pub run: Option<usize>,
+    /// A gate's output instead.
+    pub gate: Option<String>,
+    /// From which byte.
+    pub offset: u64,
+    /// How long to wait for more.
+    pub wait: Duration,
+}
+
+impl Engine {
+    /// A piece of a task's output; waits for more when there is none yet.
+    ///
+    /// # Errors
+    /// When there is no such task, run or gate.
+    pub async fn logs(&self, wanted: &TaskRef<'_>, wish: &LogWish) -> Answered<LogText> {
+        let found = self.find(wanted).await?;
+        let (source, dir) = match &wish.gate {
+            Some(gate) => self.gate_output(&found, gate)?,
+            None => self.run_output(&found, wish.run).await?,
+        };
+        let deadline = tokio::time::Instant::now() + wish.wait.min(WAIT_MAX);
+        loop {
+            let piece = read(&source, &dir, wish.offset)?;
+            let waited = tokio::time::Instant::now() >= deadline;
+            if !piece.text.is_empty() || piece.ended || waited {
+                return Ok(piece);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn run_output(
+        &self,
+        found: &Found,
+        number: Option<usize>,
+    ) -> Result<(LogSource, PathBuf)> {
+        let runs = self.inner.store.load_runs(found.task.id).await?;
+        let name = &found.task.name;
+        let run = match number {
+            Some(number) => number.checked_sub(1).and_then(|place| runs.get(place)),
+            None => runs.last(),
+        };
+        let Some(run) = run else {
+            let problem = match number {
+                Some(number) => Problem::new(
+                    Code::NotFound,
+                    format!("{name} has no run {number}; it has {}", runs.len()),
+                ),
+                None => Problem::new(Code::NotFound, format!("no agent has run for {name} yet")),
+            };
+            return Err(problem
+                .hint(format!("see how it stands: woodward show {name}"))
+                .into());
+        };
+        Ok((LogSource::Run(run.id), self.inner.options.paths.run(run.id)))
+    }
+
+    /// The newest output of a gate on any commit of the task.
+    fn gate_output(&self, found: &Found, gate: &str) -> Result<(LogSource, PathBuf), Problem> {
+        let name = &found.task.name;
+        let parsed: Option<GateName> = gate.parse().ok();
+        let all = self.inner.options.paths.state().join("gates");
+        let commits = files::subdirectories(&all.join(found.task.id.to_string()));
+        let newest = parsed.and_then(|parsed| {
+            commits
+                .iter()
+                .flat_map(|commit| files::subdirectories(commit))
+                .map(|job| job.join(parsed.as_str()))
+                .filter(|dir| dir.is_dir())
+                .max_by_key(|dir| dir.metadata().and_then(|m| m.modified()).ok())
+                .map(|dir| (parsed, dir))
+        });
+        let Some((gate, dir)) = newest else {
+            let known: Vec<&str> = found
+                .config
+                .gates()
+                .iter()
+                .map(|g| g.name.as_str())
+                .collect();
+            return Err(Problem::new(
+                Code::NotFound,
+                format!("gate `{gate}` has not run for {name}"),
+            )
+            .hint(format!("gates of this project: {}", known.join(", "))));
+        };
+        let commit = commit_of(&dir)
+            .ok_or_else(|| Problem::new(Code::Internal, "a gate's directory has no commit"))?;
+        Ok((LogSource::Gate { gate, commit }, dir))
+    }
+}
+
+/// `gates/<task>/<commit>/<claim>/<gate>`
+fn commit_of(dir: &Path) -> Option<CommitId> {
+    let commit = dir.parent()?.parent()?.file_name()?;
+    commit.to_string_lossy().into_owned().try_into().ok()
+}
+
+fn read(source: &LogSource, dir: &Path, offset: u64) -> Result<LogText> {
+    // First whether it is over, then what is there: the other way round the last words could be missed.
+    let over = !matches!(supervise::look(dir)?, Seen::Running(_) | Seen::Absent);
+    let chunk = supervise::output::read(dir, offset, PIECE_MAX)?;
+    let bytes = whole_characters(&chunk.bytes, over);
+    let next = chunk.offset + bytes.len() as u64;
+    Ok(LogText {
+        source: source.clone(),
+        offset: chunk.offset,
+        next,
+        dropped: chunk.dropped,
+        ended: over && chunk.bytes.len() < PIECE_MAX,
+        text: String::from_utf8_lossy(bytes).into_owned(),
+    })
+}
+
+/// Leaves a character that is not yet whole for the next piece.
+fn whole_characters(bytes: &[u8], over: bool) -> &[u8] {
+    if over {
+        return bytes;
+    }
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
+            &bytes[..error.valid_up_to()]
+        }
+        _ => bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_is_never_cut_in_two() {
+        let text = "grün".as_bytes();
+        assert_eq!(whole_characters(&text[..3], false), b"gr");
+        assert_eq!(whole_characters(text, false), text);
+        assert_eq!(whole_characters(&text[..3], true), &text[..3]);
+        assert_eq!(whole_characters(b"\xff\xfe", false), b"\xff\xfe");
+    }
+}

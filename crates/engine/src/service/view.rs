@@ -1,0 +1,141 @@
+//! Tasks as people see them. Built from what is recorded; git is not asked.
+
+use std::collections::HashMap;
+
+use woodward_api::{Progress, Spent, TaskSummary};
+use woodward_core::attention::{TaskView, attention};
+use woodward_core::{State, Task, TaskId, TaskName};
+
+use crate::clock;
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::project::Project;
+
+/// What a summary needs to know of the other tasks.
+#[derive(Default)]
+pub(super) struct Others<'a> {
+    pub(super) names: HashMap<TaskId, &'a TaskName>,
+    pub(super) dependents: HashMap<TaskId, u32>,
+    pub(super) queue: HashMap<TaskId, (u32, Option<String>)>,
+}
+
+impl<'a> Others<'a> {
+    pub(super) fn of(tasks: &'a [Task]) -> Self {
+        let mut others = Self::default();
+        for task in tasks {
+            others.names.insert(task.id, &task.name);
+            for on in task.blockers.keys() {
+                *others.dependents.entry(*on).or_default() += 1;
+            }
+        }
+        others
+    }
+
+    pub(super) fn view(&self, task: &'a Task) -> TaskView<'a> {
+        TaskView {
+            task,
+            dependents: self.dependents.get(&task.id).copied().unwrap_or_default(),
+            risk: 0,
+            blockers: task
+                .blockers
+                .iter()
+                .filter_map(|(on, blocker)| Some((*self.names.get(on)?, blocker)))
+                .collect(),
+        }
+    }
+}
+
+impl Engine {
+    pub(super) async fn summary(
+        &self,
+        project: &Project,
+        config: &Config,
+        task: &Task,
+    ) -> Result<TaskSummary> {
+        let mut waits_for = Vec::new();
+        for on in task.blockers.keys() {
+            waits_for.extend(self.inner.store.load_task(*on).await?);
+        }
+        let mut others = Others::of(&waits_for);
+        if let State::Landing { .. } = task.state {
+            others.queue = self.places(project).await?;
+        }
+        Ok(self.summarise(project, config, &others, task))
+    }
+
+    /// Each queued task's place and what holds it.
+    pub(super) async fn places(
+        &self,
+        project: &Project,
+    ) -> Result<HashMap<TaskId, (u32, Option<String>)>> {
+        let queue = self.inner.store.load_queue(project.id()).await?;
+        Ok(queue
+            .into_iter()
+            .zip(1..)
+            .map(|(queued, place)| {
+                let hold = queued.hold.map(String::from);
+                (queued.entry.task, (place, hold))
+            })
+            .collect())
+    }
+
+    pub(super) fn summarise(
+        &self,
+        project: &Project,
+        config: &Config,
+        others: &Others<'_>,
+        task: &Task,
+    ) -> TaskSummary {
+        let view = others.view(task);
+        let mut attention = attention(&view, clock::now());
+        let (queue_position, held) = match others.queue.get(&task.id) {
+            Some((place, held)) => (Some(*place), held.clone()),
+            None => (None, None),
+        };
+        if let Some(reason) = &held {
+            // It can't land until the person has tidied up.
+            attention.level = woodward_core::attention::Level::Broken;
+            attention.reason = reason.clone();
+            attention.command = Some("git status".into());
+        }
+        let known = self.inner.evidence.of(task.id);
+        let agent = task
+            .spec
+            .agent
+            .clone()
+            .or_else(|| config.agent(None).ok().map(|agent| agent.name.clone()));
+        let here = |worktree: &woodward_core::task::Worktree| {
+            let ours = worktree.worker == self.inner.worker;
+            ours.then(|| project.worktree(&task.name).display().to_string())
+        };
+        let spent = task.tally.spent;
+        TaskSummary {
+            id: task.id,
+            name: task.name.clone(),
+            state: task.state.kind(),
+            since: task.since,
+            created_at: task.created_at,
+            attention,
+            agent: agent.map_or_else(|| "—".into(), |agent| agent.to_string()),
+            priority: task.spec.priority,
+            base: task.spec.base.clone(),
+            branch: task.worktree.as_ref().map(|w| w.branch.clone()),
+            worktree: task.worktree.as_ref().and_then(here),
+            head: task.head.clone(),
+            progress: Progress {
+                runs: known.runs,
+                commits: known.commits,
+                plan: None,
+                tests: known.tests,
+                gates: known.gates,
+            },
+            spent: (spent.tokens > 0 || spent.micro_usd > 0).then_some(Spent {
+                tokens: spent.tokens,
+                usd_micros: spent.price_known.then_some(spent.micro_usd),
+            }),
+            queue_position,
+            held,
+        }
+    }
+}

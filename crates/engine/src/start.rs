@@ -1,0 +1,204 @@
+//! How an engine comes up: the lock, the machine's name, recovery, and the loops.
+//!
+//! Recovery removes nothing that somebody may still need: a process is ended only by its mark, a lock
+//! file only with proof that nobody holds it, a worktree never.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use woodward_core::{Millis, WorkerId};
+use woodward_store::{Retention, StoreError, TaskFilter, fresh_uuid};
+
+use crate::engine::{Database, Inner};
+use crate::error::{EngineError, Result};
+use crate::paths::Paths;
+use crate::project::Project;
+use crate::{dispatch, drive, effects, files, git, land, renew, tail};
+
+/// How often leases of others are looked at.
+const EXPIRE_EVERY: Duration = Duration::from_secs(10);
+const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
+/// How long git commands of a killed engine get to finish.
+const ORPHANS_GET: Duration = Duration::from_millis(500);
+/// How long removed worktrees stay in the trash.
+const TRASH_KEPT: Millis = Millis::from_days(14);
+
+/// Makes the state directory and holds its lock.
+pub(crate) fn lock(paths: &Paths) -> Result<File> {
+    let state = paths.state();
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(state)
+        .map_err(EngineError::file(format!(
+            "the state directory {}",
+            state.display()
+        )))?;
+    let path = paths.daemon_lock();
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(EngineError::file(path.display().to_string()))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::InUse {
+            path: state.to_owned(),
+            pid: "?".into(),
+        }
+        .into()),
+        Err(error) => Err(EngineError::file(path.display().to_string())(error.into())),
+    }
+}
+
+/// This machine's durable name.
+pub(crate) fn worker(paths: &Paths) -> Result<WorkerId> {
+    let path = paths.worker();
+    if let Ok(text) = fs::read_to_string(&path)
+        && let Ok(worker) = text.trim().parse()
+    {
+        return Ok(worker);
+    }
+    let worker = WorkerId::new(fresh_uuid());
+    files::save(&path, worker.to_string().as_bytes())
+        .map_err(EngineError::file(path.display().to_string()))?;
+    Ok(worker)
+}
+
+/// Takes up what an earlier engine of this machine left.
+pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<()> {
+    git::end_orphans(inner.git.marker(), ORPHANS_GET).await;
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    inner
+        .store
+        .register_worker(
+            inner.worker,
+            host,
+            std::process::id(),
+            env!("CARGO_PKG_VERSION").into(),
+        )
+        .await?;
+    for record in inner.store.load_projects().await? {
+        let id = record.id;
+        match Project::open(record, &inner.options.paths, &inner.git).await {
+            Ok(project) => {
+                let project = Arc::new(project);
+                for path in project.repo.sweep_locks().await?.removed {
+                    tracing::info!(path = %path.display(), "removed a lock file that nobody holds");
+                }
+                let mut projects = inner.projects.write().unwrap_or_else(|e| e.into_inner());
+                projects.insert(id, project);
+            }
+            Err(error) => {
+                tracing::warn!(project = %id, %error, "a project's repository can't be opened");
+                let mut absent = inner.absent.lock().unwrap_or_else(|e| e.into_inner());
+                absent.insert(id, error.to_string());
+            }
+        }
+    }
+    let mut after = None;
+    loop {
+        let held = inner
+            .store
+            .load_tasks(TaskFilter {
+                holder: Some(inner.worker),
+                open_only: true,
+                after,
+                ..TaskFilter::default()
+            })
+            .await?;
+        for task in &held {
+            drive::ensure(inner, task.id, task.epoch);
+        }
+        after = held.last().map(|task| task.id);
+        if held.len() < woodward_store::PAGE_MAX as usize {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Starts what the engine does over and over.
+pub(crate) fn loops(inner: &Arc<Inner>) {
+    spawn(inner, look);
+    spawn(inner, renew::run);
+    spawn(inner, tail::follow);
+    spawn(inner, |inner| every(inner, EXPIRE_EVERY, expire));
+    spawn(inner, |inner| every(inner, RETAIN_EVERY, retain));
+}
+
+fn spawn<F>(inner: &Arc<Inner>, run: impl FnOnce(Arc<Inner>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let work = run(Arc::clone(inner));
+    let stopping = inner.stopping.clone();
+    inner.tasks.spawn(async move {
+        let _ = stopping.run_until_cancelled(work).await;
+    });
+}
+
+async fn every<F>(inner: Arc<Inner>, pause: Duration, act: impl Fn(Arc<Inner>) -> F + Send)
+where
+    F: Future<Output = Result<()>> + Send,
+{
+    loop {
+        if let Err(error) = act(Arc::clone(&inner)).await {
+            tracing::warn!(%error, "a chore failed; it comes again");
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Looks at what is recorded and acts on it, whenever there may be something new.
+async fn look(inner: Arc<Inner>) {
+    let mut wakeups = inner.store.wakeups();
+    loop {
+        if let Err(error) = effects::take(&inner).await {
+            tracing::warn!(%error, "effects could not be taken");
+        }
+        if let Err(error) = dispatch::claim(&inner).await {
+            tracing::warn!(%error, "tasks could not be claimed");
+        }
+        land::wake(&inner);
+        tokio::select! {
+            _ = wakeups.next() => {}
+            () = inner.look.notified() => {}
+        }
+    }
+}
+
+async fn expire(inner: Arc<Inner>) -> Result<()> {
+    // A machine that slept must not lose what it still holds.
+    renew::renew(&inner).await?;
+    let policy = woodward_core::Policy::default();
+    let grace = match inner.options.database {
+        // Nobody else can hold anything: what ran out is what a crash left.
+        Database::Sqlite => Millis(0),
+        Database::Postgres(_) => inner.options.timing.grace,
+    };
+    let lost = inner.store.expire_leases(grace, 100, policy).await?;
+    for lease in &lost {
+        tracing::warn!(resource = %lease.resource, "a lease ran out and was taken away");
+    }
+    Ok(())
+}
+
+async fn retain(inner: Arc<Inner>) -> Result<()> {
+    inner.store.retain(Retention::default()).await?;
+    for project in inner.all_projects() {
+        let before = crate::clock::now() - TRASH_KEPT;
+        project
+            .repo
+            .empty_trash(&project.worktrees(), before)
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Following the log: how far it has come, for everybody who waits for something to happen.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use woodward_core::EventSeq;
+
+use crate::engine::Inner;
+
+const PAGE: u32 = 1_000;
+
+/// How far the log has come.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    seq: watch::Sender<EventSeq>,
+}
+
+impl Default for Tail {
+    fn default() -> Self {
+        Self {
+            seq: watch::Sender::new(EventSeq(0)),
+        }
+    }
+}
+
+impl Tail {
+    pub(crate) fn now(&self) -> EventSeq {
+        *self.seq.borrow()
+    }
+
+    /// Waits until it has come beyond a place, or for a while; says how far it is then. A place that
+    /// lies ahead is one of another log: that is a change, too.
+    pub(crate) async fn beyond(&self, after: EventSeq, wait: Duration) -> EventSeq {
+        let mut seq = self.seq.subscribe();
+        let moved = seq.wait_for(|seq| *seq != after);
+        let _ = tokio::time::timeout(wait, moved).await;
+        self.now()
+    }
+}
+
+/// Follows the log until the engine stops.
+pub(crate) async fn follow(inner: Arc<Inner>) {
+    let mut wakeups = inner.store.wakeups();
+    let mut after = EventSeq(0);
+    loop {
+        match inner.store.events_after(after, PAGE).await {
+            Ok(page) => {
+                let full = page.events.len() == PAGE as usize;
+                if page.next != after {
+                    after = page.next;
+                    inner.tail.seq.send_replace(after);
+                }
+                if full {
+                    continue;
+                }
+            }
+            Err(error) => tracing::debug!(%error, "the log can't be read now"),
+        }
+        wakeups.next().await;
+    }
+}

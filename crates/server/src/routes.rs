@@ -1,0 +1,238 @@
+//! The routes: one line each, one wish each.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::Uri;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use woodward_api::{
+    AnswerState, Approve, Asked, Changed, Code, CreateTasks, CreatedTask, Diagnosis, DiffText,
+    Done, Health, LogText, MergeTask, NewQuestion, Note, OpenProject, Problem, ProjectView,
+    StatusView, TaskDetail, Text, Timeline, Undo,
+};
+use woodward_core::{EventSeq, MessageId, RunId};
+use woodward_engine::engine::Engine;
+use woodward_engine::service::{LogWish, TaskRef};
+
+use crate::answer::{Answer, Refused, answer};
+
+/// A prompt may have megabytes.
+const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// All routes.
+pub(crate) fn all(engine: Engine) -> Router {
+    let task = Router::new()
+        .route("/", get(show))
+        .route("/timeline", get(timeline))
+        .route("/diff", get(diff))
+        .route("/logs", get(logs))
+        .route("/{verb}", post(act));
+    let api = Router::new()
+        .route("/shutdown", post(shutdown))
+        .route("/projects", post(open_project))
+        .route("/status", get(status))
+        .route("/tasks", post(create))
+        .nest("/tasks/{task}", task)
+        .route("/undo", post(undo))
+        .route("/changes", get(changes))
+        .route("/doctor", get(doctor))
+        .route("/runs/{run}/questions", post(ask))
+        .route("/runs/{run}/questions/{question}", get(answer_to));
+    Router::new()
+        .route("/healthz", get(health))
+        .nest("/api/v1", api)
+        .fallback(nothing_here)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(engine)
+}
+
+async fn nothing_here(uri: Uri) -> Refused {
+    Problem::new(
+        Code::NotFound,
+        format!("there is nothing at {}", uri.path()),
+    )
+    .into()
+}
+
+/// What a request says besides its path and body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Asking {
+    root: PathBuf,
+    cwd: Option<PathBuf>,
+    all: bool,
+    stat: bool,
+    working: bool,
+    fix: bool,
+    run: Option<usize>,
+    gate: Option<String>,
+    offset: u64,
+    after: u64,
+    wait_ms: u64,
+}
+
+impl Asking {
+    fn task<'a>(&'a self, name: &'a str) -> TaskRef<'a> {
+        TaskRef {
+            root: &self.root,
+            name,
+            cwd: self.cwd.as_deref(),
+        }
+    }
+
+    const fn wait(&self) -> Duration {
+        Duration::from_millis(self.wait_ms)
+    }
+}
+
+type Wish = Result<Query<Asking>, QueryRejection>;
+type Body<T> = Result<Json<T>, JsonRejection>;
+
+async fn health(State(engine): State<Engine>) -> Answer<Health> {
+    answer(Ok(engine.health()))
+}
+
+async fn shutdown(State(engine): State<Engine>) -> Answer<Health> {
+    engine.begin_stop();
+    answer(Ok(engine.health()))
+}
+
+async fn open_project(
+    State(engine): State<Engine>,
+    body: Body<OpenProject>,
+) -> Answer<ProjectView> {
+    let Json(request) = body?;
+    answer(engine.open_project(&request).await)
+}
+
+async fn status(State(engine): State<Engine>, asking: Wish) -> Answer<StatusView> {
+    let asking = asking?;
+    answer(engine.status(&asking.root, asking.all).await)
+}
+
+async fn create(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<CreateTasks>,
+) -> Answer<Vec<CreatedTask>> {
+    let Json(tasks) = body?;
+    answer(engine.create(&asking?.root, tasks).await)
+}
+
+async fn show(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<TaskDetail> {
+    answer(engine.show(&asking?.task(&task)).await)
+}
+
+async fn timeline(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<Timeline> {
+    answer(engine.timeline(&asking?.task(&task)).await)
+}
+
+async fn diff(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<DiffText> {
+    let asking = asking?;
+    answer(
+        engine
+            .diff(&asking.task(&task), asking.stat, asking.working)
+            .await,
+    )
+}
+
+async fn logs(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<LogText> {
+    let asking = asking?;
+    let wish = LogWish {
+        run: asking.run,
+        gate: asking.gate.clone(),
+        offset: asking.offset,
+        wait: asking.wait(),
+    };
+    answer(engine.logs(&asking.task(&task), &wish).await)
+}
+
+async fn act(
+    State(engine): State<Engine>,
+    Path((task, verb)): Path<(String, String)>,
+    asking: Wish,
+    body: Body<serde_json::Value>,
+) -> Answer<Done> {
+    let asking = asking?;
+    let task = asking.task(&task);
+    let Json(body) = body?;
+    answer(match verb.as_str() {
+        "prompt" => engine.prompt(&task, read::<Text>(body)?).await,
+        "answer" => engine.answer(&task, read(body)?).await,
+        "approve" => engine.approve(&task, read::<Approve>(body)?).await,
+        "reject" => engine.reject(&task, read::<Text>(body)?).await,
+        "merge" => engine.merge(&task, read::<MergeTask>(body)?).await,
+        "cancel" => engine.cancel(&task, read::<Note>(body)?.reason).await,
+        "pause" => engine.pause(&task, read::<Note>(body)?.reason).await,
+        "resume" => engine.resume(&task).await,
+        "retry" => engine.retry(&task).await,
+        "remove" => engine.remove(&task).await,
+        other => Err(Problem::new(
+            Code::NotFound,
+            format!("nothing can be done by the name of `{other}`"),
+        )),
+    })
+}
+
+fn read<T: serde::de::DeserializeOwned>(body: serde_json::Value) -> Result<T, Problem> {
+    serde_json::from_value(body)
+        .map_err(|error| Problem::new(Code::Usage, format!("the request makes no sense: {error}")))
+}
+
+async fn undo(State(engine): State<Engine>, asking: Wish, body: Body<Undo>) -> Answer<Done> {
+    let Json(undo) = body?;
+    answer(engine.undo(&asking?.root, &undo).await)
+}
+
+async fn changes(State(engine): State<Engine>, asking: Wish) -> Answer<Changed> {
+    let asking = asking?;
+    answer(engine.changes(EventSeq(asking.after), asking.wait()).await)
+}
+
+async fn doctor(State(engine): State<Engine>, asking: Wish) -> Answer<Diagnosis> {
+    let asking = asking?;
+    answer(engine.diagnose(&asking.root, asking.fix).await)
+}
+
+async fn ask(
+    State(engine): State<Engine>,
+    Path(run): Path<String>,
+    body: Body<NewQuestion>,
+) -> Answer<Asked> {
+    let Json(question) = body?;
+    answer(engine.ask(id::<RunId>(&run)?, question).await)
+}
+
+async fn answer_to(
+    State(engine): State<Engine>,
+    Path((run, question)): Path<(String, String)>,
+    asking: Wish,
+) -> Answer<AnswerState> {
+    let (run, question) = (id::<RunId>(&run)?, id::<MessageId>(&question)?);
+    answer(engine.answer_to(run, question, asking?.wait()).await)
+}
+
+fn id<T: std::str::FromStr>(text: &str) -> Result<T, Problem> {
+    text.parse()
+        .map_err(|_| Problem::new(Code::Usage, format!("`{text}` is no id")))
+}
