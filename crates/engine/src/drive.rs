@@ -165,7 +165,7 @@ impl Driver {
                 }
                 // Somebody else moved the task; look where it is now.
                 Err(error) if error.is_repeated() => {
-                    tracing::debug!(task = %self.task, %error, "outdated")
+                    tracing::debug!(task = %self.task, %error, "outdated");
                 }
                 Err(error) => {
                     tracing::warn!(task = %self.task, %error, "trouble; looking again");

@@ -239,7 +239,7 @@ async fn tear_down(inner: &Inner, task: &Task, worktree: &Worktree, path: &std::
         };
         match ended.await {
             Ok(seen) => {
-                tracing::info!(task = %task.name, command = command.shown(), ?seen, "teardown")
+                tracing::info!(task = %task.name, command = command.shown(), ?seen, "teardown");
             }
             Err(error) => tracing::warn!(task = %task.name, %error, "a teardown command failed"),
         }

@@ -5,7 +5,7 @@ use std::io;
 use thiserror::Error;
 use woodward_api::{Code, Problem};
 use woodward_core::event::Fault;
-use woodward_core::{IllegalTransition, Refusal};
+use woodward_core::{IllegalTransition, Note, Refusal};
 use woodward_store::StoreError;
 
 use crate::config::{ConfigError, NoAgent};
@@ -93,6 +93,17 @@ impl EngineError {
                 ..
             }))
         )
+    }
+
+    /// What went wrong and what to do about it, in one line.
+    pub(crate) fn into_note(self) -> Note {
+        let problem = Problem::from(self);
+        let mut note = problem.message;
+        for hint in problem.hints {
+            note.push_str("; ");
+            note.push_str(&hint);
+        }
+        Note::from(note)
     }
 
     /// What the caller must decide.

@@ -29,7 +29,7 @@ const HELD_AGAIN: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(crate) struct Landers {
     state: Mutex<Landing>,
-    places: Mutex<HashMap<(ProjectId, String), Arc<tokio::sync::Mutex<()>>>>,
+    places: Mutex<HashMap<(ProjectId, String), place::Turn>>,
 }
 
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use woodward_core::event::Fault;
 use woodward_core::state::Purpose;
 use woodward_core::task::Worktree;
-use woodward_core::{CommitId, Fact, Note, RunId, Task};
+use woodward_core::{CommitId, Fact, RunId, Task};
 use woodward_store::RunState;
 
 use super::{Driver, Scene};
@@ -51,17 +51,9 @@ impl Driver {
         if fault == Fault::Transient && matches!(error, EngineError::Store(_)) {
             return Err(error);
         }
-        let problem = woodward_api::Problem::from(error);
-        let mut note = problem.message;
-        for hint in problem.hints {
-            note.push_str("; ");
-            note.push_str(&hint);
-        }
-        tracing::warn!(task = %task.name, note, "its worktree could not be made ready");
-        let fact = Fact::PrepareFailed {
-            fault,
-            note: Note::from(note),
-        };
+        let note = error.into_note();
+        tracing::warn!(task = %task.name, note = note.as_str(), "its worktree could not be made ready");
+        let fact = Fact::PrepareFailed { fault, note };
         let event = crate::clock::event(self.inner.claim(self.handle.epoch), fact);
         let policy = woodward_core::Policy::default();
         self.inner.persist(self.task, event, &policy).await?;

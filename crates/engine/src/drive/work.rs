@@ -50,13 +50,13 @@ impl Driver {
                 .broke(scene, run, "its worktree is not on record")
                 .await;
         };
-        if supervise::look(&dir)? == Seen::Absent {
-            if let Err(error) = self.start(scene, worktree, run, purpose, &dir).await {
-                return match error.fault() {
-                    Fault::Transient => Err(error),
-                    _ => self.needs_person(scene, run, &error.to_string()).await,
-                };
-            }
+        if supervise::look(&dir)? == Seen::Absent
+            && let Err(error) = self.start(scene, worktree, run, purpose, &dir).await
+        {
+            return match error.fault() {
+                Fault::Transient => Err(error),
+                _ => self.needs_person(scene, run, error).await,
+            };
         }
         let Some(begun) = files::load_json::<Begun>(&begun_file(&dir)) else {
             supervise::stop(&dir, STOP_GRACE).await?;
@@ -333,9 +333,9 @@ impl Driver {
         self.finish(scene, run, outcome).await
     }
 
-    async fn needs_person(&self, scene: &Scene, run: RunId, note: &str) -> Result<bool> {
+    async fn needs_person(&self, scene: &Scene, run: RunId, error: EngineError) -> Result<bool> {
         let outcome = Outcome::NeedsPerson {
-            note: Note::from(note),
+            note: error.into_note(),
         };
         self.finish(scene, run, outcome).await
     }

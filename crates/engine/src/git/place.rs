@@ -20,7 +20,7 @@ impl Repo {
             match self.move_place(path, commit).await {
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "a checkout of ours is made anew")
+                    tracing::warn!(path = %path.display(), %error, "a checkout of ours is made anew");
                 }
             }
         }

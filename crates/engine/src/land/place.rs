@@ -15,6 +15,9 @@ use crate::error::{EngineError, Result};
 use crate::project::Project;
 use crate::{files, gate};
 
+/// One user of a place at a time.
+pub(super) type Turn = Arc<tokio::sync::Mutex<()>>;
+
 /// Whose gates run in a place.
 #[derive(Debug, Serialize, Deserialize)]
 struct User {
