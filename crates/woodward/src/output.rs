@@ -138,6 +138,11 @@ impl Output {
         }
     }
 
+    /// A question to the person, who answers on the same line.
+    pub(crate) fn ask(&self, question: &str) {
+        narrate(question);
+    }
+
     /// A line beside the answer that only the curious want.
     pub(crate) fn detail(&self, line: &str) {
         if self.manner.verbose {

@@ -9,6 +9,7 @@ mod place;
 mod sample;
 mod setup;
 mod standin;
+mod terminal;
 mod waiting;
 mod walk;
 
