@@ -12,7 +12,7 @@ use serde::Serialize;
 use woodward_api::Envelope;
 
 use crate::failure::{Failure, Outcome};
-use crate::render::{Look, problem};
+use crate::render::{Look, problem, text};
 
 /// The columns of a terminal that does not say how wide it is.
 const COLUMNS_DEFAULT: usize = 80;
@@ -134,7 +134,7 @@ impl Output {
     /// A line beside the answer.
     pub(crate) fn say(&self, line: &str) {
         if !self.manner.quiet && !self.manner.json {
-            narrate(&format!("{line}\n"));
+            narrate(&format!("{}\n", text::clean(line)));
         }
     }
 
@@ -146,7 +146,7 @@ impl Output {
     /// A line beside the answer that only the curious want.
     pub(crate) fn detail(&self, line: &str) {
         if self.manner.verbose {
-            narrate(&format!("{line}\n"));
+            narrate(&format!("{}\n", text::clean(line)));
         }
     }
 

@@ -3,6 +3,7 @@
 mod agents;
 mod answers;
 mod create;
+mod deeds;
 mod errors;
 mod place;
 #[path = "../../src/render/sample.rs"]
