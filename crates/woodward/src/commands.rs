@@ -36,7 +36,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::Output;
-use crate::render::done::done;
+use crate::render::done::{done, would_do};
 use crate::session::Session;
 
 /// What to do.
@@ -134,7 +134,7 @@ impl Command {
 }
 
 /// Whether it shall be done at all.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct Dry {
     /// Only say what would be done
     #[arg(short = 'n', long)]
@@ -170,12 +170,18 @@ async fn act_once(session: &Session, task: &str, action: &TaskAction, dry: Dry) 
 /// Does one thing to one task and tells it.
 async fn act(session: &Session, task: &str, action: &TaskAction, dry: Dry) -> Outcome {
     let deed = act_once(session, task, action, dry).await?;
-    tell(session, &deed)
+    tell(session, &deed, dry)
 }
 
 /// Tells what was done, and what to type next, for instance to take it back.
-fn tell(session: &Session, deed: &Done) -> Outcome {
-    session.out.answer(deed, |look| done(deed, look))?;
+fn tell(session: &Session, deed: &Done, dry: Dry) -> Outcome {
+    session.out.answer(deed, |look| {
+        if dry.dry_run {
+            would_do(deed)
+        } else {
+            done(deed, look)
+        }
+    })?;
     session.out.hints(&deed.hints);
     Ok(())
 }
@@ -194,7 +200,7 @@ async fn act_on_each(
         match act_once(session, task, action, dry).await {
             Ok(deed) => {
                 if !session.out.json() {
-                    tell(session, &deed)?;
+                    tell(session, &deed, dry)?;
                 }
                 deeds.push(deed);
             }

@@ -94,11 +94,11 @@ fn a_dry_run_changes_nothing() {
     .collect();
     assert_snapshot!(seen, @"
     $ woodward merge docs --dry-run
-    ✓ would merge docs, which is landed
+    would merge docs, which is landed
     $ woodward rm docs -n
-    ✓ would remove docs, which is landed
+    would remove docs, which is landed
     $ woodward prompt docs more -n
-    ✓ would prompt docs, which is landed
+    would prompt docs, which is landed
     $ woodward create a b --priority 3 -n
     would create a (draft; priority 3)
     would create b (draft; priority 3)
