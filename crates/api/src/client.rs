@@ -145,7 +145,7 @@ impl Client {
 
     /// Does something to a task.
     pub async fn act(&self, task: &str, action: &TaskAction) -> Result<Done, ClientError> {
-        let target = self.of_task(task, action.path());
+        let target = self.of_task(task, &format!("/{}", action.verb()));
         let call = Call::post(target, action.body()?, PATIENCE);
         transport::exchange(&self.socket, call).await
     }

@@ -64,7 +64,7 @@ Options:
     before_help = OVERVIEW,
     help_template = TEMPLATE,
     disable_help_subcommand = true,
-    max_term_width = 100,
+    max_term_width = 80,
 )]
 pub(crate) struct Cli {
     /// Work as if started in this directory
@@ -161,8 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn the_overview_fits_80_columns() {
-        for line in OVERVIEW.lines() {
+    fn all_help_fits_80_columns() {
+        let mut program = Cli::command();
+        program.build();
+        let mut texts = vec![program.render_help().to_string()];
+        for command in program.get_subcommands_mut() {
+            texts.push(command.render_help().to_string());
+        }
+        for line in texts.iter().flat_map(|text| text.lines()) {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }

@@ -28,13 +28,15 @@ mod up;
 mod version;
 mod wait;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use woodward_api::Done;
 use woodward_api::client::TaskAction;
 
+use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
+use crate::input;
 use crate::output::Output;
-use crate::render::done::done;
+use crate::render::done::{done, would_do};
 use crate::session::Session;
 
 /// What to do.
@@ -131,9 +133,33 @@ impl Command {
     }
 }
 
+/// Whether it shall be done at all.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct Dry {
+    /// Only say what would be done
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+}
+
 /// Does one thing to one task.
-async fn act_once(session: &Session, task: &str, action: &TaskAction) -> Outcome<Done> {
+async fn act_once(session: &Session, task: &str, action: &TaskAction, dry: Dry) -> Outcome<Done> {
     let task = session.task(task)?;
+    if dry.dry_run {
+        let detail = session
+            .call(async |client| client.task(&task).await)
+            .await?;
+        let message = format!(
+            "would {} {}, which is {}",
+            action.verb(),
+            detail.task.name,
+            detail.task.state
+        );
+        return Ok(Done {
+            task: detail.task,
+            message,
+            hints: Vec::new(),
+        });
+    }
     let deed = session
         .call(async |client| client.act(&task, action).await)
         .await?;
@@ -142,28 +168,39 @@ async fn act_once(session: &Session, task: &str, action: &TaskAction) -> Outcome
 }
 
 /// Does one thing to one task and tells it.
-async fn act(session: &Session, task: &str, action: &TaskAction) -> Outcome {
-    let deed = act_once(session, task, action).await?;
-    tell(session, &deed)
+async fn act(session: &Session, task: &str, action: &TaskAction, dry: Dry) -> Outcome {
+    let deed = act_once(session, task, action, dry).await?;
+    tell(session, &deed, dry)
 }
 
 /// Tells what was done, and what to type next, for instance to take it back.
-fn tell(session: &Session, deed: &Done) -> Outcome {
-    session.out.answer(deed, |look| done(deed, look))?;
+fn tell(session: &Session, deed: &Done, dry: Dry) -> Outcome {
+    session.out.answer(deed, |look| {
+        if dry.dry_run {
+            would_do(deed)
+        } else {
+            done(deed, look)
+        }
+    })?;
     session.out.hints(&deed.hints);
     Ok(())
 }
 
 /// Does the same to several tasks. One that refuses does not keep the others from it; the exit code
 /// is the first refusal's.
-async fn act_on_each(session: &Session, tasks: &[String], action: &TaskAction) -> Outcome {
+async fn act_on_each(
+    session: &Session,
+    tasks: &[String],
+    action: &TaskAction,
+    dry: Dry,
+) -> Outcome {
     let mut deeds = Vec::new();
     let mut refused = None;
     for task in distinct(tasks) {
-        match act_once(session, task, action).await {
+        match act_once(session, task, action, dry).await {
             Ok(deed) => {
                 if !session.out.json() {
-                    tell(session, &deed)?;
+                    tell(session, &deed, dry)?;
                 }
                 deeds.push(deed);
             }
@@ -179,6 +216,24 @@ async fn act_on_each(session: &Session, tasks: &[String], action: &TaskAction) -
     match refused {
         Some(exit) => Err(Failure::told(exit)),
         None => Ok(()),
+    }
+}
+
+/// Asks a person who sits there whether they mean it. Whoever can't be asked is not: what follows
+/// can be taken back.
+async fn confirm(session: &Session, verb: &str, tasks: &[String], agreed: bool) -> Outcome {
+    if agreed || session.out.json() || !input::is_interactive() {
+        return Ok(());
+    }
+    session
+        .out
+        .ask(&format!("{verb} {}? [y/N] ", tasks.join(", ")));
+    let answer = input::line().await?.unwrap_or_default();
+    if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        Ok(())
+    } else {
+        session.out.say("nothing was done");
+        Err(Failure::told(Exit::Failed))
     }
 }
 

@@ -33,6 +33,11 @@ const LOG_TAIL_BYTES: u64 = 8 << 10;
 
 /// Starts the daemon and waits until it is ready.
 pub(crate) async fn start(session: &Session) -> Outcome<Health> {
+    if std::env::var_os("WOODWARD_RUN").is_some_and(|run| !run.is_empty()) {
+        return Err(Failure::failed(
+            "an agent can't start the daemon: it would end with the agent",
+        ));
+    }
     session.out.detail("the daemon is started");
     let mut child = spawn(session)?;
     let mut deadline = Instant::now() + START_MAX;
@@ -143,4 +148,21 @@ pub(crate) async fn until_gone(session: &Session) -> Outcome {
         tokio::time::sleep(PAUSE).await;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_a_log_is_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("daemon.log");
+        assert!(tail(&log).is_err());
+        let lines: Vec<String> = (0..5_000).map(|n| format!("line \u{1b}[31m{n}")).collect();
+        std::fs::write(&log, lines.join("\n")).unwrap();
+        let shown = tail(&log).unwrap();
+        assert_eq!(shown.len(), LOG_LINES_SHOWN);
+        assert_eq!(shown.last().map(String::as_str), Some("line 4999"));
+    }
 }

@@ -12,10 +12,12 @@ use serde::Serialize;
 use woodward_api::Envelope;
 
 use crate::failure::{Failure, Outcome};
-use crate::render::{Look, problem};
+use crate::render::{Look, problem, text};
 
 /// The columns of a terminal that does not say how wide it is.
 const COLUMNS_DEFAULT: usize = 80;
+/// Its rows.
+const ROWS_DEFAULT: usize = 24;
 /// Narrower than this, a terminal wraps our lines as it likes.
 const COLUMNS_MIN: usize = 40;
 
@@ -59,13 +61,7 @@ impl Output {
             Colour::Never => false,
             Colour::Auto => choice != anstream::ColorChoice::Never,
         };
-        let columns = out.is_terminal().then(|| {
-            let told = tcgetwinsize(&out).map_or(0, |size| usize::from(size.ws_col));
-            match told {
-                0 => COLUMNS_DEFAULT,
-                columns => columns.max(COLUMNS_MIN),
-            }
-        });
+        let columns = out.is_terminal().then(|| size().0);
         Self {
             manner,
             look: Look {
@@ -79,9 +75,18 @@ impl Output {
         }
     }
 
-    /// How the answer shall look.
-    pub(crate) const fn look(&self) -> Look {
-        self.look
+    /// How the answer shall look on the terminal as it is now, and how many lines that has: a
+    /// person may have changed its size.
+    pub(crate) fn screen(&self) -> (Look, usize) {
+        let (columns, rows) = size();
+        let columns = Some(columns);
+        (
+            Look {
+                columns,
+                ..self.look
+            },
+            rows,
+        )
     }
 
     /// Whether the answer is wanted as JSON.
@@ -134,14 +139,19 @@ impl Output {
     /// A line beside the answer.
     pub(crate) fn say(&self, line: &str) {
         if !self.manner.quiet && !self.manner.json {
-            narrate(&format!("{line}\n"));
+            narrate(&format!("{}\n", text::clean(line)));
         }
+    }
+
+    /// A question to the person, who answers on the same line.
+    pub(crate) fn ask(&self, question: &str) {
+        narrate(question);
     }
 
     /// A line beside the answer that only the curious want.
     pub(crate) fn detail(&self, line: &str) {
         if self.manner.verbose {
-            narrate(&format!("{line}\n"));
+            narrate(&format!("{}\n", text::clean(line)));
         }
     }
 
@@ -163,6 +173,17 @@ impl Output {
             problem::plain(problem, self.narration)
         });
     }
+}
+
+/// Columns and rows of the terminal that stdout is.
+fn size() -> (usize, usize) {
+    let told = tcgetwinsize(io::stdout());
+    let told = told.map_or((0, 0), |size| (size.ws_col.into(), size.ws_row.into()));
+    let or = |number: usize, default| if number == 0 { default } else { number };
+    (
+        or(told.0, COLUMNS_DEFAULT).max(COLUMNS_MIN),
+        or(told.1, ROWS_DEFAULT),
+    )
 }
 
 /// Narration is never worth a failure: stderr may be closed.

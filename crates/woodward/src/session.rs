@@ -29,13 +29,14 @@ impl Session {
     /// The session that a command line and the environment describe.
     pub(crate) fn new(cli: &Cli, out: Output) -> Outcome<Self> {
         let paths = Paths::from_env().map_err(|error| Failure::failed(error.to_string()))?;
-        let directory = match &cli.directory {
-            Some(directory) => std::fs::canonicalize(directory)
-                .map_err(|error| Failure::usage(format!("-C {}: {error}", directory.display())))?,
-            None => std::env::current_dir().map_err(|error| {
-                Failure::failed(format!("the current directory can't be used: {error}"))
-            })?,
-        };
+        // As if started there, so that files on the command line are looked for there too.
+        if let Some(directory) = &cli.directory {
+            std::env::set_current_dir(directory)
+                .map_err(|error| Failure::usage(format!("-C {}: {error}", directory.display())))?;
+        }
+        let directory = std::env::current_dir().map_err(|error| {
+            Failure::failed(format!("the current directory can't be used: {error}"))
+        })?;
         let root = directory.to_str().ok_or_else(|| {
             let shown = directory.display();
             Failure::failed(format!(

@@ -29,19 +29,19 @@ pub enum TaskAction {
 }
 
 impl TaskAction {
-    /// Where it is posted, after the task.
-    pub(super) const fn path(&self) -> &'static str {
+    /// The one word for it, which is also its address below the task.
+    pub const fn verb(&self) -> &'static str {
         match self {
-            Self::Prompt(_) => "/prompt",
-            Self::Answer(_) => "/answer",
-            Self::Approve(_) => "/approve",
-            Self::Reject(_) => "/reject",
-            Self::Merge(_) => "/merge",
-            Self::Cancel(_) => "/cancel",
-            Self::Pause(_) => "/pause",
-            Self::Resume => "/resume",
-            Self::Retry => "/retry",
-            Self::Remove => "/remove",
+            Self::Prompt(_) => "prompt",
+            Self::Answer(_) => "answer",
+            Self::Approve(_) => "approve",
+            Self::Reject(_) => "reject",
+            Self::Merge(_) => "merge",
+            Self::Cancel(_) => "cancel",
+            Self::Pause(_) => "pause",
+            Self::Resume => "resume",
+            Self::Retry => "retry",
+            Self::Remove => "remove",
         }
     }
 

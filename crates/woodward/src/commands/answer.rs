@@ -7,7 +7,7 @@ use clap_complete::ArgValueCandidates;
 use woodward_api::client::TaskAction;
 use woodward_api::{Code, Problem, QuestionView};
 
-use super::act;
+use super::{Dry, act};
 use crate::failure::{Failure, Outcome};
 use crate::render::text;
 use crate::session::Session;
@@ -25,6 +25,8 @@ pub(crate) struct Answer {
     /// The answer, or the number of a choice; `-` reads it from stdin
     #[arg(value_name = "TEXT")]
     text: Vec<String>,
+    #[command(flatten)]
+    dry: Dry,
 }
 
 impl Answer {
@@ -36,7 +38,7 @@ impl Answer {
             input::words(&self.text, "the answer").await?
         };
         let action = TaskAction::Answer(woodward_api::Answer { text });
-        act(session, &self.task, &action).await
+        act(session, &self.task, &action, self.dry).await
     }
 
     async fn ask(&self, session: &Session) -> Outcome<String> {

@@ -5,7 +5,7 @@ use clap_complete::ArgValueCandidates;
 use woodward_api::client::TaskAction;
 use woodward_core::CommitId;
 
-use super::act_on_each;
+use super::{Dry, act_on_each};
 use crate::complete;
 use crate::failure::Outcome;
 use crate::session::Session;
@@ -22,6 +22,8 @@ pub(crate) struct Approve {
     /// Only if this is the commit up for review, in full
     #[arg(long, value_name = "SHA")]
     commit: Option<CommitId>,
+    #[command(flatten)]
+    dry: Dry,
 }
 
 impl Approve {
@@ -30,6 +32,6 @@ impl Approve {
         let action = TaskAction::Approve(woodward_api::Approve {
             commit: self.commit,
         });
-        act_on_each(session, &self.tasks, &action).await
+        act_on_each(session, &self.tasks, &action, self.dry).await
     }
 }

@@ -5,7 +5,7 @@ use clap_complete::ArgValueCandidates;
 use woodward_api::Note;
 use woodward_api::client::TaskAction;
 
-use super::act_on_each;
+use super::{Dry, act_on_each, confirm};
 use crate::complete;
 use crate::failure::Outcome;
 use crate::session::Session;
@@ -28,14 +28,26 @@ pub(crate) struct Cancel {
         hide_default_value = true
     )]
     reason: String,
+    #[command(flatten)]
+    dry: Dry,
+    /// Do not ask first; without a terminal nothing is asked
+    #[arg(short, long)]
+    yes: bool,
 }
 
 impl Cancel {
     /// Does it.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
+        confirm(
+            session,
+            "give up",
+            &self.tasks,
+            self.yes || self.dry.dry_run,
+        )
+        .await?;
         let action = TaskAction::Cancel(Note {
             reason: self.reason,
         });
-        act_on_each(session, &self.tasks, &action).await
+        act_on_each(session, &self.tasks, &action, self.dry).await
     }
 }

@@ -10,6 +10,7 @@ use woodward_api::{CreateTasks, TaskDraft};
 use woodward_core::TaskName;
 use woodward_core::policy::ReviewRule;
 
+use super::Dry;
 use super::ask::fresh_uuid;
 use crate::failure::{Failure, Outcome};
 use crate::render;
@@ -53,6 +54,8 @@ pub(crate) struct Create {
     /// When a person looks before it lands
     #[arg(long, value_name = "RULE")]
     review: Option<Review>,
+    #[command(flatten)]
+    dry: Dry,
 }
 
 /// Who looks before a task lands: a person always, a person when it is risky, or nobody.
@@ -93,6 +96,11 @@ impl Create {
             tasks: checked(tasks)?,
             key: Some(fresh_uuid().to_string()),
         };
+        if self.dry.dry_run {
+            return session.out.answer(&request.tasks, |_| {
+                render::create::would_create(&request.tasks)
+            });
+        }
         let made = session
             .call(async |client| client.create(&request).await)
             .await?;

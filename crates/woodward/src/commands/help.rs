@@ -34,7 +34,7 @@ impl Help {
         // The options that every command shares become part of its help only when built.
         program.build();
         let Some(topic) = &self.topic else {
-            return out.text(&program.render_long_help().to_string());
+            return out.text(&program.render_help().to_string());
         };
         if topic == "exit-codes" {
             return out.text(&exit_codes());
@@ -43,7 +43,7 @@ impl Help {
             return out.text(text);
         }
         match program.find_subcommand_mut(topic) {
-            Some(command) => out.text(&command.render_long_help().to_string()),
+            Some(command) => out.text(&command.render_help().to_string()),
             None => Err(Failure::usage(format!("there is no help on `{topic}`"))
                 .hint("topics: exit-codes, json, env, config, states, tasks")
                 .hint("all commands: woodward --help")),

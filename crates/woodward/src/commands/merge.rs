@@ -6,8 +6,8 @@ use woodward_api::MergeTask;
 use woodward_api::client::TaskAction;
 use woodward_core::CommitId;
 
-use super::act_on_each;
 use super::wait::{self, Until};
+use super::{Dry, act_on_each};
 use crate::complete;
 use crate::failure::Outcome;
 use crate::session::Session;
@@ -27,6 +27,8 @@ pub(crate) struct Merge {
     /// Wait until they have landed
     #[arg(long, conflicts_with = "json")]
     wait: bool,
+    #[command(flatten)]
+    dry: Dry,
 }
 
 impl Merge {
@@ -35,8 +37,8 @@ impl Merge {
         let action = TaskAction::Merge(MergeTask {
             commit: self.commit,
         });
-        act_on_each(session, &self.tasks, &action).await?;
-        if self.wait {
+        act_on_each(session, &self.tasks, &action, self.dry).await?;
+        if self.wait && !self.dry.dry_run {
             wait::until(session, &self.tasks, Until::LANDED, None).await?;
         }
         Ok(())

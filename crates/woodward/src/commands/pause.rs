@@ -5,7 +5,7 @@ use clap_complete::ArgValueCandidates;
 use woodward_api::Note;
 use woodward_api::client::TaskAction;
 
-use super::act_on_each;
+use super::{Dry, act_on_each};
 use crate::complete;
 use crate::failure::Outcome;
 use crate::session::Session;
@@ -28,6 +28,8 @@ pub(crate) struct Pause {
         hide_default_value = true
     )]
     reason: String,
+    #[command(flatten)]
+    dry: Dry,
 }
 
 impl Pause {
@@ -36,6 +38,6 @@ impl Pause {
         let action = TaskAction::Pause(Note {
             reason: self.reason,
         });
-        act_on_each(session, &self.tasks, &action).await
+        act_on_each(session, &self.tasks, &action, self.dry).await
     }
 }

@@ -7,7 +7,7 @@ use clap_complete::ArgValueCandidates;
 use woodward_api::Text;
 use woodward_api::client::TaskAction;
 
-use super::act;
+use super::{Dry, act};
 use crate::failure::Outcome;
 use crate::session::Session;
 use crate::{complete, input};
@@ -31,6 +31,8 @@ pub(crate) struct Prompt {
     /// A file with what to do
     #[arg(short, long, value_name = "PATH")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    dry: Dry,
 }
 
 impl Prompt {
@@ -40,6 +42,12 @@ impl Prompt {
             Some(path) => input::not_blank(input::file(path).await?, "the prompt")?,
             None => input::words(&self.text, "the prompt").await?,
         };
-        act(session, &self.task, &TaskAction::Prompt(Text { text })).await
+        act(
+            session,
+            &self.task,
+            &TaskAction::Prompt(Text { text }),
+            self.dry,
+        )
+        .await
     }
 }

@@ -5,7 +5,7 @@ use clap_complete::ArgValueCandidates;
 use woodward_api::Text;
 use woodward_api::client::TaskAction;
 
-use super::act;
+use super::{Dry, act};
 use crate::failure::Outcome;
 use crate::session::Session;
 use crate::{complete, input};
@@ -22,12 +22,20 @@ pub(crate) struct Reject {
     /// What should change; `-` reads it from stdin
     #[arg(short = 'm', long = "message", value_name = "WHAT", required = true)]
     message: String,
+    #[command(flatten)]
+    dry: Dry,
 }
 
 impl Reject {
     /// Does it.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
         let text = input::words(&[self.message], "what should change").await?;
-        act(session, &self.task, &TaskAction::Reject(Text { text })).await
+        act(
+            session,
+            &self.task,
+            &TaskAction::Reject(Text { text }),
+            self.dry,
+        )
+        .await
     }
 }

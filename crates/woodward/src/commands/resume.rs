@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::ArgValueCandidates;
 use woodward_api::client::TaskAction;
 
-use super::act_on_each;
+use super::{Dry, act_on_each};
 use crate::complete;
 use crate::failure::Outcome;
 use crate::session::Session;
@@ -16,12 +16,14 @@ pub(crate) struct Resume {
     /// The tasks: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
     #[arg(required = true, value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
     tasks: Vec<String>,
+    #[command(flatten)]
+    dry: Dry,
 }
 
 impl Resume {
     /// Does it.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
         let action = TaskAction::Resume;
-        act_on_each(session, &self.tasks, &action).await
+        act_on_each(session, &self.tasks, &action, self.dry).await
     }
 }

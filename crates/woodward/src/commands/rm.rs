@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::ArgValueCandidates;
 use woodward_api::client::TaskAction;
 
-use super::act_on_each;
+use super::{Dry, act_on_each, confirm};
 use crate::complete;
 use crate::failure::Outcome;
 use crate::session::Session;
@@ -18,12 +18,18 @@ pub(crate) struct Rm {
     /// The tasks: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
     #[arg(required = true, value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
     tasks: Vec<String>,
+    #[command(flatten)]
+    dry: Dry,
+    /// Do not ask first; without a terminal nothing is asked
+    #[arg(short, long)]
+    yes: bool,
 }
 
 impl Rm {
     /// Does it.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
+        confirm(session, "remove", &self.tasks, self.yes || self.dry.dry_run).await?;
         let action = TaskAction::Remove;
-        act_on_each(session, &self.tasks, &action).await
+        act_on_each(session, &self.tasks, &action, self.dry).await
     }
 }

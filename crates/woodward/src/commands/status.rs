@@ -55,8 +55,8 @@ impl Status {
         let _screen = Screen::open(session.out)?;
         let mut view = first;
         loop {
-            let look = session.out.look();
-            session.out.text(&Screen::frame(&status(&view, look)))?;
+            let (look, rows) = session.out.screen();
+            session.out.text(&frame(&status(&view, look), rows))?;
             let changed = session.client().changes(view.seq, POLL).await;
             view = match changed {
                 Ok(_) => match session.client().status(self.all).await {
@@ -88,20 +88,47 @@ impl Screen {
         out.text("\u{1b}[?1049h\u{1b}[?25l")?;
         Ok(Self { out })
     }
-
-    /// A redraw without flicker: each line is overwritten, then the rest is cleared.
-    fn frame(text: &str) -> String {
-        let mut frame = String::from("\u{1b}[H");
-        for line in text.lines() {
-            frame.push_str(line);
-            frame.push_str("\u{1b}[K\n");
-        }
-        frame + "\u{1b}[J"
-    }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
         let _ = self.out.text("\u{1b}[?25h\u{1b}[?1049l");
+    }
+}
+
+/// A redraw without flicker: each line is overwritten, then the rest is cleared. What does not fit
+/// is counted: scrolling would hide the first lines, which matter most.
+fn frame(text: &str, rows: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let room = rows.saturating_sub(1);
+    let shown = if lines.len() > room {
+        room.saturating_sub(1)
+    } else {
+        lines.len()
+    };
+    let mut frame = String::from("\u{1b}[H");
+    for line in &lines[..shown] {
+        frame.push_str(line);
+        frame.push_str("\u{1b}[K\n");
+    }
+    if shown < lines.len() {
+        frame.push_str(&format!("… {} more lines\u{1b}[K\n", lines.len() - shown));
+    }
+    frame + "\u{1b}[J"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_never_scrolls() {
+        let text: String = (0..50).map(|n| format!("line {n}\n")).collect();
+        for rows in [1, 2, 24, 51, 80] {
+            let frame = frame(&text, rows);
+            assert!(frame.matches('\n').count() < rows.max(2), "{rows}");
+            assert_eq!(frame.contains("more lines"), rows < 51, "{rows}");
+        }
+        assert!(frame(&text, 24).contains("\u{1b}[Hline 0\u{1b}[K\n"));
     }
 }

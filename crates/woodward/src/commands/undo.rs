@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::tell;
+use super::{Dry, tell};
 use crate::failure::Outcome;
 use crate::session::Session;
 
@@ -24,6 +24,6 @@ impl Undo {
             .call(async |client| client.undo(&request).await)
             .await?;
         session.remember(&deed.task.name);
-        tell(session, &deed)
+        tell(session, &deed, Dry::default())
     }
 }

@@ -145,7 +145,7 @@ pub(super) async fn until(
     session.out.answer(&settled, |_| {
         settled
             .iter()
-            .map(|waited| format!("{} is {}\n", waited.task.name, waited.task.state))
+            .map(|waited| format!("{}: {}\n", waited.task.name, waited.task.state))
             .collect()
     })?;
     let failures: Vec<Failure> = settled
@@ -163,12 +163,15 @@ pub(super) async fn until(
 fn refusal(waited: &Waited, until: Until) -> Option<Failure> {
     let Waited { task, .. } = waited;
     let reason = one_line(&task.attention.reason);
-    let problem = |code| Problem::new(code, format!("{} is {}: {reason}", task.name, task.state));
     match way(task, until) {
         Way::There | Way::Under => None,
-        Way::Over => Some(Failure::new(Exit::Failed, problem(Code::WrongState))),
+        Way::Over => {
+            let message = format!("{} is over and {}: {reason}", task.name, task.state);
+            Some(Problem::new(Code::WrongState, message).into())
+        }
         Way::Stuck => {
-            let failure = Failure::from(problem(Code::NeedsPerson));
+            let message = format!("{} needs you first: {reason}", task.name);
+            let failure = Failure::from(Problem::new(Code::NeedsPerson, message));
             Some(match &task.attention.command {
                 Some(command) => failure.hint(command),
                 None => failure,

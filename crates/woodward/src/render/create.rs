@@ -4,41 +4,58 @@ use woodward_api::{CreatedTask, TaskDraft};
 
 use super::{Look, Tone};
 
-/// A line a task. `drafts` are the wishes, in the same order.
+/// A line a task, its id last. `drafts` are the wishes, in the same order.
 pub(crate) fn created(tasks: &[CreatedTask], drafts: &[TaskDraft], look: Look) -> String {
     tasks
         .iter()
         .zip(drafts)
         .map(|(made, draft)| {
             let verb = if made.existed { "found" } else { "created" };
-            let mut wishes = Vec::new();
-            if !draft.after.is_empty() {
-                wishes.push(format!("after {}", draft.after.join(", ")));
-            }
-            if draft.priority != 0 {
-                wishes.push(format!("priority {}", draft.priority));
-            }
-            if let Some(agent) = &draft.agent {
-                wishes.push(format!("agent {agent}"));
-            }
-            if let Some(base) = &draft.base {
-                wishes.push(format!("base {base}"));
-            }
-            if let Some(review) = draft.review {
-                wishes.push(format!("review {}", crate::commands::create::word(review)));
-            }
-            let mut line = format!(
-                "{verb} {} ({})",
-                look.paint(Tone::Strong, made.task.name.as_str()),
-                made.task.state
-            );
-            if !wishes.is_empty() {
-                line += ": ";
-                line += &wishes.join(", ");
-            }
-            line + "\n"
+            let name = look.paint(Tone::Strong, made.task.name.as_str());
+            let id = look.paint(Tone::Faint, &made.task.id.to_string());
+            format!(
+                "{verb} {name} ({}{}) {id}\n",
+                made.task.state,
+                wishes(draft)
+            )
         })
         .collect()
+}
+
+/// What `--dry-run` says.
+pub(crate) fn would_create(drafts: &[TaskDraft]) -> String {
+    drafts
+        .iter()
+        .map(|draft| {
+            let kind = if draft.prompt.is_some() {
+                "queued"
+            } else {
+                "draft"
+            };
+            format!("would create {} ({kind}{})\n", draft.name, wishes(draft))
+        })
+        .collect()
+}
+
+/// The flags that were given, so that a person sees that they were heard.
+fn wishes(draft: &TaskDraft) -> String {
+    let mut wishes = String::new();
+    if !draft.after.is_empty() {
+        wishes += &format!("; after {}", draft.after.join(", "));
+    }
+    if draft.priority != 0 {
+        wishes += &format!("; priority {}", draft.priority);
+    }
+    if let Some(agent) = &draft.agent {
+        wishes += &format!("; agent {agent}");
+    }
+    if let Some(base) = &draft.base {
+        wishes += &format!("; base {base}");
+    }
+    if let Some(review) = draft.review {
+        wishes += &format!("; review {}", crate::commands::create::word(review));
+    }
+    wishes
 }
 
 /// What to type next.
@@ -97,8 +114,12 @@ mod tests {
             },
         ];
         assert_snapshot!(created(&tasks, &drafts, Look::PLAIN), @"
-        created docs (draft)
-        found prices (queued): after docs, auth-api, priority 5, agent mine, base next, review never
+        created docs (draft) 01900000-0000-7000-8000-000000000001
+        found prices (queued; after docs, auth-api; priority 5; agent mine; base next; review never) 01900000-0000-7000-8000-000000000002
+        ");
+        assert_snapshot!(would_create(&drafts), @"
+        would create docs (draft)
+        would create prices (draft; after docs, auth-api; priority 5; agent mine; base next; review never)
         ");
         assert_eq!(
             next(&tasks),

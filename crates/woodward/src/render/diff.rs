@@ -8,8 +8,12 @@ use super::{Look, Tone};
 /// The most columns a path takes on a terminal.
 const PATH_COLUMNS_MAX: usize = 60;
 
-/// A unified diff, coloured where colours are wanted.
+/// A unified diff, coloured where colours are wanted. In a pipe it is a patch, which must arrive as
+/// it is: also with the line ends and control characters of the files.
 pub(crate) fn text(diff: &str, look: Look) -> String {
+    if look.columns.is_none() && !look.colour {
+        return diff.to_owned();
+    }
     let diff = clean(diff);
     if !look.colour {
         return diff;
@@ -105,6 +109,7 @@ mod tests {
     fn a_diff_can_not_paint_the_terminal() {
         let evil = "+\u{1b}[2Jx\n-y\n";
         assert_eq!(text(evil, Look::PLAIN), "+x\n-y\n");
+        assert_eq!(text(evil, Look::PIPED), evil, "a patch arrives as it is");
         let coloured = text(
             evil,
             Look {

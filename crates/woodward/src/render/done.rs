@@ -7,7 +7,12 @@ use super::{Look, Tone, text};
 /// One line: what was done.
 pub(crate) fn done(done: &Done, look: Look) -> String {
     let mark = look.paint(Tone::Good, "✓");
-    format!("{mark} {}\n", text::one_line(&done.message))
+    format!("{mark} {}", would_do(done))
+}
+
+/// One line: what would be done.
+pub(crate) fn would_do(done: &Done) -> String {
+    text::one_line(&done.message) + "\n"
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn every_wish_is_sent_and_acknowledged() {
     ];
     assert_snapshot!(place.seen(&args), @"
     $ woodward create fix-login -p Fix #12 --after docs --after prices --priority -3 --agent mine --base next --review never
-    created fix-login (queued): after docs, prices, priority -3, agent mine, base next, review never
+    created fix-login (queued; after docs, prices; priority -3; agent mine; base next; review never) 01900000-0000-7000-8000-000000000001
     !   ↳ woodward status
     ");
     let task = created(&standin).tasks.remove(0);

@@ -3,12 +3,14 @@
 mod agents;
 mod answers;
 mod create;
+mod deeds;
 mod errors;
 mod place;
 #[path = "../../src/render/sample.rs"]
 mod sample;
 mod setup;
 mod standin;
+mod terminal;
 mod waiting;
 mod walk;
 

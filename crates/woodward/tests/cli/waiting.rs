@@ -54,7 +54,7 @@ fn a_wait_ends_with_the_change_it_waits_for() {
     let standin = place.daemon(daemon());
     assert_snapshot!(place.seen(&["wait", "docs", "--until", "review"]), @"
     $ woodward wait docs --until review
-    docs is review
+    docs: review
     ");
     let polls: Vec<String> = standin
         .asked()
@@ -72,8 +72,8 @@ fn a_wait_that_needs_the_person_says_so() {
     let _standin = place.daemon(daemon());
     assert_snapshot!(place.seen(&["wait", "docs", "--until", "landed"]), @"
     $ woodward wait docs --until landed
-    docs is review
-    ! error: docs is review: all gates passed; it needs your yes
+    docs: review
+    ! error: docs needs you first: all gates passed; it needs your yes
     !   ↳ woodward merge docs
     (exit 12)
     ");

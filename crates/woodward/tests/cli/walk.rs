@@ -1,7 +1,7 @@
 //! The five commands that everybody knows, word for word.
 
 use insta::assert_snapshot;
-use woodward_api::{CreateTasks, CreatedTask};
+use woodward_api::{CreateTasks, CreatedTask, ProjectView};
 use woodward_core::StateKind;
 use woodward_core::attention::Level;
 
@@ -9,9 +9,12 @@ use crate::place::Place;
 use crate::standin::{Asked, Reply, ok, unknown};
 use crate::{done, sample};
 
-fn daemon(asked: &Asked) -> Reply {
+fn daemon(asked: &Asked, root: &str) -> Reply {
     match asked.route().as_str() {
-        "POST /api/v1/projects" => ok(sample::project()),
+        "POST /api/v1/projects" => ok(ProjectView {
+            root: root.into(),
+            ..sample::project()
+        }),
         "POST /api/v1/tasks" => {
             let request: CreateTasks = serde_json::from_str(&asked.body).expect("a request");
             let made = request.tasks.iter().map(|draft| CreatedTask {
@@ -38,7 +41,9 @@ fn daemon(asked: &Asked) -> Reply {
 #[test]
 fn the_walk_of_five_commands() {
     let place = Place::new();
-    let standin = place.daemon(daemon);
+    let root = place.shop().display().to_string();
+    let shop = root.clone();
+    let standin = place.daemon(move |asked| daemon(asked, &shop));
     std::fs::write(place.shop().join("woodward.yaml"), "review: always\n").unwrap();
     let seen: String = [
         &["init"][..],
@@ -50,14 +55,16 @@ fn the_walk_of_five_commands() {
     .iter()
     .map(|args| place.seen(args))
     .collect();
-    assert_snapshot!(seen, @r#"
+    assert_snapshot!(seen.replace(&root, "<shop>"), @r#"
     $ woodward init
-    ! error: /home/ada/shop/woodward.yaml can't be written: No such file or directory (os error 2)
-    (exit 1)
+    project shop: <shop>, tasks start from and land on main
+    woodward.yaml: there already, left as it is
+    !   ↳ woodward create fix-login -p "what to do"
+    !   ↳ woodward status
     $ woodward create auth-api dashboard-ui e2e-tests
-    created auth-api (draft)
-    created dashboard-ui (draft)
-    created e2e-tests (draft)
+    created auth-api (draft) 01900000-0000-7000-8000-000000000001
+    created dashboard-ui (draft) 01900000-0000-7000-8000-000000000001
+    created e2e-tests (draft) 01900000-0000-7000-8000-000000000001
     !   ↳ woodward prompt auth-api "what to do"
     $ woodward prompt auth-api Implement JWT authentication
     ✓ auth-api is queued
