@@ -111,8 +111,13 @@ impl Project {
         }
     }
 
+    /// The rules as the trusted base has them.
+    pub(crate) async fn committed_config(&self) -> Result<Option<Vec<u8>>> {
+        Ok(self.repo.file_at_branch(&self.base, CONFIG_FILE).await?)
+    }
+
     async fn read_config(&self) -> Result<Config> {
-        if let Some(bytes) = self.repo.file_at_branch(&self.base, CONFIG_FILE).await? {
+        if let Some(bytes) = self.committed_config().await? {
             let text = String::from_utf8_lossy(&bytes);
             return Ok(Config::parse(
                 &text,

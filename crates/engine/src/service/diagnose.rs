@@ -1,4 +1,11 @@
-//! What `doctor` looks at.
+//! What `doctor` looks at: this machine, the project, and what was left behind.
+//!
+//! With `fix` it puts right what can be put right without risk: lock files that nobody holds, and
+//! worktrees of no task, which go to the trash with all their work.
+
+mod leftovers;
+mod machine;
+mod rules;
 
 use std::path::Path;
 
@@ -11,15 +18,51 @@ impl Engine {
     /// Looks at everything that could be wrong, and with `fix` puts right what can be without risk.
     ///
     /// # Errors
-    /// None: what is wrong is what it reports.
-    pub async fn diagnose(&self, _root: &Path, _fix: bool) -> Answered<Diagnosis> {
-        Ok(Diagnosis {
-            checks: vec![Check {
-                name: "daemon".into(),
-                state: CheckState::Ok,
-                found: "runs".into(),
-                fix: None,
-            }],
-        })
+    /// When the database can't be asked; everything else that is wrong is what it reports.
+    pub async fn diagnose(&self, root: &Path, fix: bool) -> Answered<Diagnosis> {
+        let mut checks = self.machine().await?;
+        match self.project_of(root).await {
+            Ok(project) => {
+                checks.extend(self.rules(&project).await);
+                checks.extend(self.leftovers(&project, fix).await?);
+            }
+            Err(error) => {
+                let problem = woodward_api::Problem::from(error);
+                checks.push(Check {
+                    name: "project".into(),
+                    state: CheckState::Note,
+                    found: problem.message,
+                    fix: problem.hints.into_iter().next(),
+                });
+            }
+        }
+        Ok(Diagnosis { checks })
+    }
+}
+
+fn good(name: &str, found: impl Into<String>) -> Check {
+    Check {
+        name: name.into(),
+        state: CheckState::Ok,
+        found: found.into(),
+        fix: None,
+    }
+}
+
+fn note(name: &str, found: impl Into<String>, fix: Option<String>) -> Check {
+    Check {
+        name: name.into(),
+        state: CheckState::Note,
+        found: found.into(),
+        fix,
+    }
+}
+
+fn bad(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+    Check {
+        name: name.into(),
+        state: CheckState::Bad,
+        found: found.into(),
+        fix: Some(fix.into()),
     }
 }

@@ -1,0 +1,153 @@
+//! The project's repository and its rules.
+
+use std::path::Path;
+
+use woodward_api::Check;
+
+use super::machine::room;
+use super::{bad, good, note};
+use crate::config::{Command, Config};
+use crate::engine::Engine;
+use crate::project::{CONFIG_FILE, Project};
+
+impl Engine {
+    pub(super) async fn rules(&self, project: &Project) -> Vec<Check> {
+        let mut checks = vec![good("project", project.root().display().to_string())];
+        checks.extend(repository(project));
+        match project.load_config().await {
+            Ok(config) => {
+                checks.push(good("config", format!("{CONFIG_FILE} makes sense")));
+                checks.extend(uncommitted(project).await);
+                checks.extend(agents(&config));
+                if config.gates().is_empty() {
+                    checks.push(note(
+                        "gates",
+                        "there are none: nothing verifies what agents do",
+                        Some(format!("add some to {CONFIG_FILE}: woodward help config")),
+                    ));
+                }
+                let base = project.base(&config);
+                checks.push(match project.repo.tip(&base).await {
+                    Ok(Some(_)) => good("base", base),
+                    _ => bad(
+                        "base",
+                        format!("there is no branch `{base}`"),
+                        format!("set orchestrator.base in {CONFIG_FILE}"),
+                    ),
+                });
+                for inactive in config.inactive() {
+                    checks.push(note(
+                        "not yet active",
+                        format!("{}: {}", inactive.key, inactive.what),
+                        None,
+                    ));
+                }
+            }
+            Err(error) => {
+                let problem = woodward_api::Problem::from(error);
+                let fix = problem.hints.into_iter().next();
+                checks.push(bad(
+                    "config",
+                    problem.message,
+                    fix.unwrap_or_else(|| "woodward help config".into()),
+                ));
+            }
+        }
+        let worktrees = project.worktrees();
+        if worktrees.is_dir() {
+            checks.push(room("worktrees", &worktrees));
+        }
+        checks
+    }
+}
+
+fn repository(project: &Project) -> Vec<Check> {
+    let facts = project.repo.facts();
+    let mut checks = Vec::new();
+    let mut say = |is: bool, found: &str, fix: Option<&str>| {
+        if is {
+            checks.push(note("repository", found, fix.map(str::to_owned)));
+        }
+    };
+    say(
+        facts.shallow,
+        "it is a shallow clone: older history can't be merged",
+        Some("git fetch --unshallow"),
+    );
+    say(
+        facts.submodules,
+        "it has submodules: agents get them only if a setup command fetches them",
+        Some("worktree: { setup: [\"git submodule update --init\"] }"),
+    );
+    say(
+        facts.lfs,
+        "it uses LFS: git-lfs must be installed for worktrees to be complete",
+        None,
+    );
+    say(
+        facts.detached,
+        "your checkout is on no branch",
+        Some("git switch <branch>"),
+    );
+    checks
+}
+
+/// Rules count once they are committed.
+async fn uncommitted(project: &Project) -> Option<Check> {
+    let here = std::fs::read(project.root().join(CONFIG_FILE)).ok()?;
+    let base = project.committed_config().await.ok()?;
+    match base {
+        Some(committed) if committed == here => None,
+        Some(_) => Some(note(
+            "config",
+            format!(
+                "{CONFIG_FILE} in your checkout differs from the committed one, which is what counts"
+            ),
+            Some(format!("git add {CONFIG_FILE} && git commit")),
+        )),
+        None => Some(note(
+            "config",
+            format!(
+                "{CONFIG_FILE} is not committed yet; until it is, the one in your checkout counts"
+            ),
+            Some(format!("git add {CONFIG_FILE} && git commit")),
+        )),
+    }
+}
+
+fn agents(config: &Config) -> Vec<Check> {
+    let mut checks: Vec<Check> = config
+        .agents()
+        .map(|agent| {
+            let program = match &agent.command {
+                Command::Argv(argv) => argv.first().cloned().unwrap_or_default(),
+                Command::Shell(text) => text
+                    .split_whitespace()
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+            };
+            match find(&program) {
+                true => good(&format!("agent {}", agent.name), agent.command.shown()),
+                // A shell may know it as a function or from the worktree.
+                false => note(
+                    &format!("agent {}", agent.name),
+                    format!("`{program}` is not a program on PATH"),
+                    Some("fine if it is part of the repository".into()),
+                ),
+            }
+        })
+        .collect();
+    if let Err(none) = config.agent(None) {
+        checks.push(bad("agent", none.to_string(), none.hint()));
+    }
+    checks
+}
+
+fn find(program: &str) -> bool {
+    if program.contains('/') {
+        return Path::new(program).exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
