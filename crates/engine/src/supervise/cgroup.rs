@@ -8,6 +8,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::identity::{self, Identity};
+
 /// Set to anything in the daemon's environment, it keeps control groups out of use, for machines
 /// where they do harm.
 const OFF: &str = "WOODWARD_NO_CGROUP";
@@ -19,8 +21,8 @@ pub(super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a group, or not.
-    pub(super) fn create(name: &str) -> Option<Self> {
+    /// Makes a group for a supervisor's agent, or not.
+    pub(super) fn create(supervisor: &Identity) -> Option<Self> {
         if std::env::var_os(OFF).is_some() {
             return None;
         }
@@ -30,7 +32,8 @@ impl Cgroup {
         {
             return None;
         }
-        let path = all.join(name);
+        remove_abandoned(&all);
+        let path = all.join(format!("{}-{}", supervisor.pid, supervisor.start));
         std::fs::create_dir(&path).ok()?;
         let group = Self { path };
         // Below a wrong mount, a plain directory would have been made.
@@ -80,6 +83,24 @@ impl Cgroup {
             // An empty group that stays costs nothing and goes with the machine's next start.
             let _ = std::fs::remove_dir(group);
         });
+    }
+}
+
+/// Removes the empty groups of supervisors that died before they could note them down.
+fn remove_abandoned(all: &Path) {
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let supervisor = name.to_str().and_then(|name| {
+            let (pid, start) = name.split_once('-')?;
+            Some((pid.parse().ok()?, start.parse::<u64>().ok()?))
+        });
+        if let Some((pid, start)) = supervisor
+            && let Ok(now) = identity::stat(pid)
+            && now.is_none_or(|now| now.start != start)
+        {
+            // One that is not empty stays: somebody will sweep it.
+            let _ = std::fs::remove_dir(entry.path());
+        }
     }
 }
 
