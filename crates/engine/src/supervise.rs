@@ -112,6 +112,12 @@ pub struct Processes {
     pub cgroup: Option<PathBuf>,
 }
 
+impl Processes {
+    fn own_cgroup(&self) -> Option<cgroup::Cgroup> {
+        cgroup::Cgroup::made_for(self.supervisor.as_ref()?, self.cgroup.as_deref()?)
+    }
+}
+
 /// How a run ended, and what it took.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
@@ -176,6 +182,9 @@ pub enum Error {
     /// There is no command to run.
     #[error("the command to run in {} is empty", .0.display())]
     NoCommand(PathBuf),
+    /// There is nothing by which its processes could be told from others.
+    #[error("the run in {} has no mark", .0.display())]
+    NoMark(PathBuf),
     /// The supervisor did not come up.
     #[error("the supervisor of {} did not start: {reason}", dir.display())]
     Supervisor {
@@ -203,7 +212,7 @@ impl Error {
             Self::Io { .. } => "see that the disk has room and the directory is yours",
             Self::Damaged { .. } => "woodward doctor",
             Self::NoCommand(_) => "give the agent a command in woodward.yaml",
-            Self::Supervisor { .. } => "woodward doctor",
+            Self::NoMark(_) | Self::Supervisor { .. } => "woodward doctor",
             Self::Stubborn { .. } => "see `ps` for processes in state D, or of another user",
         }
     }

@@ -8,6 +8,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::identity::{self, Identity};
+
 /// Set to anything in the daemon's environment, it keeps control groups out of use, for machines
 /// where they do harm.
 const OFF: &str = "WOODWARD_NO_CGROUP";
@@ -19,8 +21,8 @@ pub(super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a group, or not.
-    pub(super) fn create(name: &str) -> Option<Self> {
+    /// Makes a group for a supervisor's agent, or not.
+    pub(super) fn create(supervisor: &Identity) -> Option<Self> {
         if std::env::var_os(OFF).is_some() {
             return None;
         }
@@ -30,7 +32,8 @@ impl Cgroup {
         {
             return None;
         }
-        let path = all.join(name);
+        remove_abandoned(&all);
+        let path = all.join(name(supervisor));
         std::fs::create_dir(&path).ok()?;
         let group = Self { path };
         // Below a wrong mount, a plain directory would have been made.
@@ -41,11 +44,13 @@ impl Cgroup {
         Some(group)
     }
 
-    /// A group that was made earlier.
-    pub(super) fn at(path: &Path) -> Self {
-        Self {
+    /// The group that was made for a supervisor. Another one, whatever a damaged record names, is
+    /// not its to kill.
+    pub(super) fn made_for(supervisor: &Identity, path: &Path) -> Option<Self> {
+        let expected = Path::new("woodward").join(name(supervisor));
+        path.ends_with(expected).then(|| Self {
             path: path.to_owned(),
-        }
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -63,13 +68,14 @@ impl Cgroup {
         let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
     }
 
-    /// The processes in the group and in groups below it.
+    /// The processes in the group and in groups below it. The kernel lists one that is just being
+    /// reaped, or that cannot be seen from here, as 0: that is nobody.
     pub(super) fn members(&self) -> Vec<u32> {
         let mut members = Vec::new();
         visit(&self.path, &mut |group| {
             // A group that has just been removed has no members.
             let list = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-            members.extend(list.lines().filter_map(|line| line.parse::<u32>().ok()));
+            members.extend(parse_members(&list));
         });
         members
     }
@@ -80,6 +86,34 @@ impl Cgroup {
             // An empty group that stays costs nothing and goes with the machine's next start.
             let _ = std::fs::remove_dir(group);
         });
+    }
+}
+
+fn name(supervisor: &Identity) -> String {
+    format!("{}-{}", supervisor.pid, supervisor.start)
+}
+
+fn parse_members(list: &str) -> impl Iterator<Item = u32> {
+    list.lines()
+        .filter_map(|line| line.parse().ok())
+        .filter(|pid| *pid != 0)
+}
+
+/// Removes the empty groups of supervisors that died before they could note them down.
+fn remove_abandoned(all: &Path) {
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let supervisor = name.to_str().and_then(|name| {
+            let (pid, start) = name.split_once('-')?;
+            Some((pid.parse().ok()?, start.parse::<u64>().ok()?))
+        });
+        if let Some((pid, start)) = supervisor
+            && let Ok(now) = identity::stat(pid)
+            && now.is_none_or(|now| now.start != start)
+        {
+            // One that is not empty stays: somebody will sweep it.
+            let _ = std::fs::remove_dir(entry.path());
+        }
     }
 }
 
@@ -114,6 +148,28 @@ fn own_in(mounts: &str, groups: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_its_own_group_is_taken_for_a_supervisor() {
+        let supervisor = Identity {
+            pid: 12,
+            start: 34,
+            boot: "b".into(),
+        };
+        let made_for = |path: &str| Cgroup::made_for(&supervisor, Path::new(path)).is_some();
+        assert!(made_for("/sys/fs/cgroup/user/woodward/12-34"));
+        assert!(!made_for("/sys/fs/cgroup/user/woodward/12-35"));
+        assert!(!made_for("/sys/fs/cgroup/user/woodward"));
+        assert!(!made_for("/sys/fs/cgroup"));
+    }
+
+    #[test]
+    fn a_member_without_a_number_is_nobody() {
+        assert_eq!(
+            parse_members("0\n17\n0\n23\n").collect::<Vec<_>>(),
+            [17, 23]
+        );
+    }
 
     #[test]
     fn the_version_2_mount_is_found_beside_version_1() {

@@ -12,7 +12,6 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::cgroup::Cgroup;
 use super::directory::Directory;
 use super::identity::{self, Identity};
 use super::strays::Strays;
@@ -39,6 +38,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub async fn launch(dir: &Path, launch: &Launch, program: &Program) -> Result<Launched, Error> {
     if launch.command.is_empty() {
         return Err(Error::NoCommand(dir.to_owned()));
+    }
+    if launch.mark.is_empty() {
+        return Err(Error::NoMark(dir.to_owned()));
     }
     let dir = absolute(dir)?;
     let seen = {
@@ -243,13 +245,15 @@ pub async fn sweep(dir: &Path) -> Result<usize, Error> {
     let boot = identity::boot().map_err(Error::io("look at", dir.path()))?;
     if processes
         .supervisor
+        .as_ref()
         .is_some_and(|supervisor| supervisor.boot != boot)
     {
         // Nothing survives the machine, and the control group's name may mean another one now.
         return Ok(0);
     }
-    let cgroup = processes.cgroup.as_deref().map(Cgroup::at);
-    let mut strays = Strays::of_lost(&launch.mark, processes.agent, cgroup.clone());
+    let cgroup = processes.own_cgroup();
+    let agent = processes.agent.filter(|agent| agent.boot == boot);
+    let mut strays = Strays::of_lost(&launch.mark, agent, cgroup.clone());
     let (mut ended, mut quiet) = (0, 0);
     // One empty look may have missed a process that was being forked behind its back.
     while quiet < 2 {

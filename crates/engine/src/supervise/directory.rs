@@ -41,15 +41,20 @@ impl Directory {
 
     /// Makes the directory, for its owner only: the specification holds the agent's environment.
     pub(super) fn create(&self) -> Result<(), Error> {
+        let missing: Vec<_> = self
+            .path
+            .ancestors()
+            .take_while(|path| !path.exists())
+            .collect();
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.path)
             .map_err(Error::io("make", &self.path))?;
-        if let Some(parent) = self.path.parent() {
-            sync_directory(parent)?;
-        }
-        Ok(())
+        missing
+            .into_iter()
+            .filter_map(Path::parent)
+            .try_for_each(sync_directory)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -209,7 +214,7 @@ fn draft_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-pub(super) fn sync_directory(dir: &Path) -> Result<(), Error> {
+fn sync_directory(dir: &Path) -> Result<(), Error> {
     File::open(dir)
         .and_then(|dir| dir.sync_all())
         .map_err(Error::io("sync", dir))

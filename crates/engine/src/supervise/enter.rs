@@ -14,7 +14,6 @@ use std::process::{Command, ExitCode, Stdio};
 
 use nix::sys::signal::SigSet;
 
-use super::cgroup::Cgroup;
 use super::directory::Directory;
 use super::{Launch, MARK};
 
@@ -43,10 +42,10 @@ fn become_agent(dir: &Directory) -> String {
         return format!("cannot reset signals: {error}");
     }
     if let Ok(Some(processes)) = dir.processes()
-        && let Some(cgroup) = processes.cgroup
+        && let Some(cgroup) = processes.own_cgroup()
     {
         // The group is a second net; a machine that forbids it has the first one.
-        let _ = Cgroup::at(&cgroup).enter();
+        let _ = cgroup.enter();
     }
     execute(&launch)
 }

@@ -85,10 +85,9 @@ pub(super) fn signal(pid: u32, start: u64, signal: Signal) -> io::Result<bool> {
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) parent: u32,
-    pub(super) group: u32,
     pub(super) session: u32,
     pub(super) start: u64,
-    state: u8,
+    pub(super) state: u8,
 }
 
 impl Process {
@@ -139,12 +138,11 @@ fn parse(pid: u32, line: &[u8]) -> Option<Process> {
     let state = *fields.next()?.as_bytes().first()?;
     // A process of another namespace has parents and groups with the number 0.
     let mut number = || fields.next()?.parse::<i64>().ok();
-    let (parent, group, session) = (number()?, number()?, number()?);
+    let (parent, _group, session) = (number()?, number()?, number()?);
     let start = u64::try_from((0..16).map(|_| number()).last()??).ok()?;
     Some(Process {
         pid,
         parent: u32::try_from(parent).unwrap_or(0),
-        group: u32::try_from(group).unwrap_or(0),
         session: u32::try_from(session).unwrap_or(0),
         start,
         state,
@@ -167,7 +165,7 @@ mod tests {
     fn a_name_with_brackets_and_spaces_is_no_field() {
         let line = b"42 (a) Z (b) S 7 8 9 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 98765 11 22 33\n";
         let process = parse(42, line).unwrap();
-        assert_eq!((process.parent, process.group, process.session), (7, 8, 9));
+        assert_eq!((process.parent, process.session), (7, 9));
         assert_eq!(process.start, 98765);
         assert!(!process.ended());
     }

@@ -2,7 +2,8 @@
 //!
 //! A process belongs to a run if it descends from the supervisor or the agent, if it is in the
 //! run's control group, or if its environment holds the run's mark. Nothing is ever ended because
-//! of its name, and never the process that asks.
+//! of its name; never the process that asks, nor one that it descends from. The process table is
+//! read while it changes, so every conclusion names a process by number and start.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -128,61 +129,94 @@ impl Strays {
 
     fn find(&mut self) -> io::Result<Found> {
         let table = identity::table()?;
-        let mut found = Found::default();
-        let mut ours = BTreeSet::new();
-        if let Some(agent) = &self.agent
-            && identity::probe(agent)?
-        {
-            ours.insert(agent.pid);
-        }
-        ours.extend(self.cgroup.iter().flat_map(Cgroup::members));
+        let members: BTreeSet<u32> = self.cgroup.iter().flat_map(Cgroup::members).collect();
+        let mut seeds = Vec::new();
         let mut bare = BTreeSet::new();
         for process in table.iter().filter(|process| !process.ended()) {
-            if ours.contains(&process.pid) {
-                continue;
-            }
-            match environment(process.pid)? {
+            let is_agent = self
+                .agent
+                .as_ref()
+                .is_some_and(|agent| (agent.pid, agent.start) == (process.pid, process.start));
+            let environment = environment(process.pid)?;
+            match &environment {
                 Some(environment) if environment.is_empty() => {
                     bare.insert((process.pid, process.start));
                 }
-                Some(environment) if holds(&environment, &self.entry) => {
-                    ours.insert(process.pid);
-                }
                 Some(_) | None => {}
+            }
+            let evident = members.contains(&process.pid)
+                || environment.is_some_and(|environment| holds(&environment, &self.entry));
+            // The number may have passed on since the table was read: what was seen last would then
+            // be of another process.
+            if is_agent || (evident && is_still(process)?) {
+                seeds.push(*process);
             }
         }
         // A process that is executing another program has no environment for a moment. A supervisor
         // need not care: its children are its own whatever they hold.
-        found.unsure = !self.own_children && !bare.is_subset(&self.bare);
+        let unsure = !self.own_children && !bare.is_subset(&self.bare);
         self.bare = bare;
-        ours.remove(&self.own);
-        self.add_descendants(&table, &mut ours);
-        found.living = table
-            .into_iter()
-            .filter(|process| ours.contains(&process.pid) && !process.ended())
-            .filter(|process| !self.refused.contains(&(process.pid, process.start)))
-            .collect();
-        Ok(found)
+        let mut living = belonging(&table, &seeds, self.own, self.own_children);
+        living.retain(|process| !self.refused.contains(&(process.pid, process.start)));
+        Ok(Found { living, unsure })
     }
+}
 
-    /// Adds whatever was forked by a process that is ours. A session is joined only by forking, a
-    /// group only from inside its session: members of one that a process of ours leads are ours.
-    fn add_descendants(&self, table: &[Process], ours: &mut BTreeSet<u32>) {
-        loop {
-            let before = ours.len();
-            for process in table {
-                let child = ours.contains(&process.parent)
-                    || (self.own_children && process.parent == self.own);
-                let led = ours.contains(&process.session) || ours.contains(&process.group);
-                if (child || led) && process.pid != self.own {
-                    ours.insert(process.pid);
-                }
-            }
-            if ours.len() == before {
-                return;
+fn is_still(process: &Process) -> io::Result<bool> {
+    Ok(identity::stat(process.pid)?.is_some_and(|now| now.start == process.start))
+}
+
+/// The living processes of a run: those that are known to belong to it, and what they have forked.
+/// A session is joined only by forking, so the members of one that such a process leads belong to
+/// it too. Neither parents nor leaders are younger than those who descend from them: a number that
+/// was given to a younger process since is not followed.
+fn belonging(table: &[Process], seeds: &[Process], own: u32, own_children: bool) -> Vec<Process> {
+    let spared = lineage(table, own);
+    let mut ours: BTreeMap<u32, u64> = seeds
+        .iter()
+        .map(|process| (process.pid, process.start))
+        .filter(|(pid, _)| !spared.contains(pid))
+        .collect();
+    let own_start = table
+        .iter()
+        .find(|process| process.pid == own)
+        .map(|process| process.start)
+        .filter(|_| own_children);
+    loop {
+        let before = ours.len();
+        for process in table {
+            let follows = |ancestor: u32| {
+                ours.get(&ancestor)
+                    .is_some_and(|start| *start <= process.start)
+            };
+            let own_child = process.parent == own && own_start.is_some();
+            let belongs = own_child || follows(process.parent) || follows(process.session);
+            if belongs && !spared.contains(&process.pid) {
+                ours.entry(process.pid).or_insert(process.start);
             }
         }
+        if ours.len() == before {
+            break;
+        }
     }
+    table
+        .iter()
+        .filter(|process| ours.get(&process.pid) == Some(&process.start) && !process.ended())
+        .copied()
+        .collect()
+}
+
+/// The process itself and all it descends from, down to nobody and the machine's first process.
+fn lineage(table: &[Process], own: u32) -> BTreeSet<u32> {
+    let mut lineage = BTreeSet::from([0, 1]);
+    let mut at = own;
+    while lineage.insert(at) {
+        at = table
+            .iter()
+            .find(|process| process.pid == at)
+            .map_or(0, |process| process.parent);
+    }
+    lineage
 }
 
 fn entry(mark: &str) -> Vec<u8> {
@@ -210,6 +244,66 @@ fn environment(pid: u32) -> io::Result<Option<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn process(pid: u32, parent: u32, session: u32, start: u64) -> Process {
+        Process {
+            pid,
+            parent,
+            session,
+            start,
+            state: b'S',
+        }
+    }
+
+    fn pids(processes: &[Process]) -> Vec<u32> {
+        processes.iter().map(|process| process.pid).collect()
+    }
+
+    /// init, a kernel thread, a shell with a daemon, and a run with a child apart.
+    fn machine() -> Vec<Process> {
+        vec![
+            process(1, 0, 0, 1),
+            process(2, 0, 0, 1),
+            process(50, 2, 0, 2),
+            process(100, 1, 100, 10),
+            process(200, 100, 200, 20),
+            process(300, 200, 300, 30),
+            process(301, 300, 300, 31),
+            process(302, 301, 302, 32),
+            process(303, 1, 302, 33),
+        ]
+    }
+
+    #[test]
+    fn a_supervisor_finds_what_it_has_forked_and_nobody_else() {
+        assert_eq!(
+            pids(&belonging(&machine(), &[], 300, true)),
+            [301, 302, 303]
+        );
+    }
+
+    #[test]
+    fn nobody_is_no_ancestor() {
+        let nobody = [process(0, 0, 0, 0), process(1, 0, 0, 1)];
+        assert_eq!(pids(&belonging(&machine(), &nobody, 200, false)), [0; 0]);
+    }
+
+    #[test]
+    fn one_that_asks_spares_itself_and_its_ancestors() {
+        let table = machine();
+        let all = belonging(&table, &table, 302, false);
+        assert_eq!(pids(&all), [2, 50, 303]);
+    }
+
+    #[test]
+    fn a_younger_process_with_the_number_of_a_parent_has_no_older_children() {
+        let mut table = machine();
+        table.push(process(400, 1, 400, 90));
+        table.push(process(401, 400, 400, 40));
+        table.push(process(402, 400, 400, 91));
+        let seed = [process(400, 1, 400, 90)];
+        assert_eq!(pids(&belonging(&table, &seed, 200, false)), [400, 402]);
+    }
 
     #[test]
     fn a_mark_is_matched_as_a_whole() {

@@ -120,7 +120,7 @@ fn supervise(dir: &Path) -> Result<Word, Error> {
         return Ok(Word::Failed("there is no spec.json".into()));
     };
     let own = Identity::of_self().map_err(failed("look at the supervisor of"))?;
-    let cgroup = Cgroup::create(&format!("{}-{}", own.pid, own.start));
+    let cgroup = Cgroup::create(&own);
     let mut processes = Processes {
         supervisor: Some(own),
         agent: None,

@@ -13,7 +13,7 @@ pub(crate) async fn a_killed_supervisor_is_lost_and_a_sweep_leaves_none(
     stage: Stage,
 ) -> anyhow::Result<()> {
     let script = "trap '' TERM HUP; setsid sh -c 'echo $$ > apart; sleep 1000' &
-        setsid sh -c 'trap \"\" TERM; while :; do (:); done' & 
+        setsid sh -c 'trap \"\" TERM; for i in $(seq 20000); do (:); done' &
         while ! [ -s apart ]; do sleep 0.01; done; echo ready; sleep 1000";
     stage.launch(&stage.script(script)).await?;
     stage.printed("ready").await?;

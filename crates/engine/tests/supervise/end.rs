@@ -1,9 +1,9 @@
 //! How runs end by themselves, or by their limits.
 
 use anyhow::ensure;
-use woodward_engine::supervise::{Cause, probe};
+use woodward_engine::supervise::{Cause, Identity, probe};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, until};
 
 pub(crate) async fn exit_codes_are_kept(stage: Stage) -> anyhow::Result<()> {
     let exit = stage.run(&stage.script("echo hello; exit 42")).await?;
@@ -120,9 +120,21 @@ pub(crate) async fn what_it_leaves_behind_is_ended_before_the_exit_is_written(
     let left: u32 = std::fs::read_to_string(stage.cwd().join("left"))?
         .trim()
         .parse()?;
-    if let Ok(identity) = woodward_engine::supervise::Identity::of(left) {
+    if let Ok(identity) = Identity::of(left) {
         ensure!(!probe(&identity)?, "{left} lives");
     }
     ensure!(stage.marked().is_empty());
     Ok(())
+}
+
+pub(crate) async fn an_ended_supervisor_is_reaped(stage: Stage) -> anyhow::Result<()> {
+    let script = "while ! [ -e go ]; do sleep 0.01; done";
+    stage.launch(&stage.script(script)).await?;
+    let supervisor = stage.supervisor()?;
+    std::fs::write(stage.cwd().join("go"), "")?;
+    stage.exit().await?;
+    until("the supervisor is reaped", || {
+        Ok(Identity::of(supervisor.pid).ok().as_ref() != Some(&supervisor))
+    })
+    .await
 }

@@ -59,6 +59,7 @@ facts! {
     end::silence_ends_it_and_output_does_not,
     end::what_it_used_is_recorded,
     end::what_it_leaves_behind_is_ended_before_the_exit_is_written,
+    end::an_ended_supervisor_is_reaped,
     stop::an_agent_that_ignores_term_is_killed,
     stop::an_agent_that_hears_term_may_tidy_up,
     stop::a_stopped_agent_hears_term,

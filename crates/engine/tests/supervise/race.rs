@@ -18,14 +18,19 @@ pub(crate) async fn launching_twice_starts_one(stage: Stage) -> anyhow::Result<(
 }
 
 pub(crate) async fn many_launches_at_once_start_one(stage: Stage) -> anyhow::Result<()> {
-    let launch = stage.script("echo x >> runs; echo ready; sleep 1000");
-    let launches = futures_util::future::join_all((0..8).map(|_| stage.launch(&launch))).await;
-    let launched: Vec<_> = launches.into_iter().collect::<Result<_, _>>()?;
-    let started = launched.iter().filter(|one| **one == Launched::Started);
-    ensure!(started.count() == 1, "{launched:?}");
-    stage.printed("ready").await?;
-    supervise::stop(&stage.dir(), Duration::from_secs(10)).await?;
-    ensure!(std::fs::read_to_string(stage.cwd().join("runs"))? == "x\n");
+    let program = stage.program();
+    for round in 0..10 {
+        let dir = stage.cwd().join(format!("run-{round}"));
+        let launch = stage.script(&format!("echo x >> runs-{round}"));
+        let launches = (0..8).map(|_| supervise::launch(&dir, &launch, &program));
+        let launches = futures_util::future::join_all(launches).await;
+        let launched: Vec<_> = launches.into_iter().collect::<Result<_, _>>()?;
+        let started = launched.iter().filter(|one| **one == Launched::Started);
+        ensure!(started.count() == 1, "round {round}: {launched:?}");
+        in_time(supervise::ended(&dir)).await??;
+        let runs = std::fs::read_to_string(stage.cwd().join(format!("runs-{round}")))?;
+        ensure!(runs == "x\n", "round {round}: {runs}");
+    }
     ensure!(stage.marked().is_empty());
     Ok(())
 }

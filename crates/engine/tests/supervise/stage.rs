@@ -71,7 +71,8 @@ impl Stage {
             stdin: None,
             mark: self.mark.clone(),
             output_max_bytes: 1024 * 1024,
-            time_limit_ms: None,
+            // Should the test be killed, its processes are not left for ever.
+            time_limit_ms: Some(2 * 60 * 1000),
             stall_limit_ms: None,
             term_grace_ms: 200,
         }

@@ -70,11 +70,13 @@ pub(crate) async fn a_daemon_without_the_mark_is_ended(stage: Stage) -> anyhow::
 }
 
 pub(crate) async fn an_agent_that_forks_in_a_loop_is_ended(stage: Stage) -> anyhow::Result<()> {
-    // Every process is replaced by a fresh one all the time; none of them heeds TERM.
-    let script = "trap '' TERM
-        round() { i=0; while [ $i -lt 30 ]; do (:); i=$((i+1)); done; setsid sh -c \"$again\" & }
-        again='trap \"\" TERM; i=0; while [ $i -lt 30 ]; do (:); i=$((i+1)); done; setsid sh -c \"$again\" &'
-        export again; round; round; round; round; echo ready; while :; do sleep 0.05; done";
+    // Every process is replaced by a fresh one all the time, for a few hundred generations; none of
+    // them heeds TERM.
+    let script = "trap '' TERM; export n=0
+        export again='trap \"\" TERM; n=$((n+1)); [ $n -lt 500 ] || exit
+            i=0; while [ $i -lt 30 ]; do (:); i=$((i+1)); done; setsid sh -c \"$again\" &'
+        for chain in 1 2 3 4; do setsid sh -c \"$again\" & done
+        echo ready; while :; do sleep 0.05; done";
     stage.launch(&stage.script(script)).await?;
     stage.printed("ready").await?;
     stopped(&stage, SHORT).await

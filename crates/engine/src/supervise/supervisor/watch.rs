@@ -32,20 +32,23 @@ const GRACE_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 /// not our children make no event.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 const KILL_PAUSE: Duration = Duration::from_millis(5);
+const KILL_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// What the supervisor is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The agent's end.
     Working,
-    /// Everybody's end, who were all asked.
+    /// Everybody's end, who were all asked. Children make an event; once there are none left,
+    /// others are looked for from time to time.
     Ending {
         until: Instant,
-        look_at: Instant,
+        look_at: Option<Instant>,
     },
     /// Everybody's death.
     Killing {
         next: Instant,
+        pause: Duration,
     },
     Done,
 }
@@ -143,25 +146,25 @@ impl<'a> Watch<'a> {
             }
             Phase::Ending { until, look_at } => {
                 if now >= until {
-                    self.phase = Phase::Killing { next: now };
+                    self.phase = Phase::Killing {
+                        next: now,
+                        pause: KILL_PAUSE,
+                    };
                     self.decide(children, now);
-                } else if children == Children::None || now >= look_at {
-                    match self.strays.count() {
-                        Ok(0) if children == Children::None => self.phase = Phase::Done,
-                        // An unreadable process table says nothing: they are given their time.
-                        Ok(_) | Err(_) => {
-                            self.phase = Phase::Ending {
-                                until,
-                                look_at: now + LOOK_PAUSE,
-                            }
-                        }
-                    }
+                } else if children == Children::None && look_at.is_none_or(|at| now >= at) {
+                    // An unreadable process table says nothing: they are given their time.
+                    self.phase = match self.strays.count() {
+                        Ok(0) => Phase::Done,
+                        Ok(_) | Err(_) => Phase::Ending {
+                            until,
+                            look_at: Some(now + LOOK_PAUSE),
+                        },
+                    };
                 }
             }
-            Phase::Killing { next } if now >= next => {
+            Phase::Killing { next, pause } if now >= next => {
                 let found = self.strays.kill();
-                let children = self.reap();
-                let childless = children == Children::None;
+                let childless = self.reap() == Children::None;
                 let over = match found {
                     Ok(found) => found == 0 && (childless || self.strays.refused() > 0),
                     Err(_) => childless,
@@ -169,8 +172,10 @@ impl<'a> Watch<'a> {
                 self.phase = if over {
                     Phase::Done
                 } else {
+                    // One that the kernel holds back may take for ever; it must not cost a core.
                     Phase::Killing {
-                        next: Instant::now() + KILL_PAUSE,
+                        next: Instant::now() + pause,
+                        pause: (pause * 2).min(KILL_PAUSE_MAX),
                     }
                 };
             }
@@ -194,7 +199,7 @@ impl<'a> Watch<'a> {
         } else {
             Phase::Ending {
                 until: now + Duration::from_millis(grace_ms.min(GRACE_MAX_MS)),
-                look_at: now + KILL_PAUSE,
+                look_at: None,
             }
         };
     }
@@ -271,8 +276,8 @@ impl<'a> Watch<'a> {
             .into_iter()
             .flatten()
             .min(),
-            Phase::Ending { until, look_at } => Some(until.min(look_at)),
-            Phase::Killing { next } => Some(next),
+            Phase::Ending { until, look_at } => Some(look_at.map_or(until, |at| at.min(until))),
+            Phase::Killing { next, .. } => Some(next),
             Phase::Done => Some(now),
         };
         let timeout = until.map(|until| {
