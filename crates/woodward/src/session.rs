@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use woodward_api::client::{Client, ClientError};
 use woodward_api::{Code, Problem};
@@ -13,6 +14,10 @@ use crate::failure::{Failure, Outcome};
 use crate::last::Last;
 use crate::launch;
 use crate::output::Output;
+
+/// How long to wait for an absent daemon: first, and at most.
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// One invocation.
 #[derive(Debug)]
@@ -81,6 +86,25 @@ impl Session {
                 Ok(ask(&self.client).await?)
             }
             answer => Ok(answer?),
+        }
+    }
+
+    /// Asks until a daemon is there to answer. For those who wait for agents, which outlive the
+    /// daemon; what is asked must be harmless to ask twice.
+    pub(crate) async fn insist<T>(
+        &self,
+        ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
+    ) -> Outcome<T> {
+        let mut pause = PAUSE_FIRST;
+        loop {
+            match ask(&self.client).await {
+                Err(error) if error.is_daemon_gone() => {
+                    self.out.detail(&format!("{error}; trying again"));
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+                answer => return Ok(answer?),
+            }
         }
     }
 

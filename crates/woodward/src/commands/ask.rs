@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use woodward_api::client::{Client, ClientError};
 use woodward_api::{AnswerState, Code, NewQuestion, Problem};
 use woodward_core::MessageId;
 
@@ -18,9 +17,6 @@ use crate::session::Session;
 const RUN: &str = "WOODWARD_RUN";
 /// How long one request waits for the answer.
 const POLL: Duration = Duration::from_secs(30);
-/// How long to wait for an absent daemon: first, and at most.
-const PAUSE_FIRST: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Ask the person a question and print the answer (for agents, inside a run)
 #[derive(Debug, Args)]
@@ -53,10 +49,14 @@ impl Ask {
             text: input::words(&self.text, "the question").await?,
             choices: self.choices,
         };
-        let client = session.client();
-        retrying(async || client.ask(&run, &question).await).await?;
+        session
+            .insist(async |client| client.ask(&run, &question).await)
+            .await?;
         let answer = loop {
-            match poll(client, &run, question.id).await? {
+            let state = session
+                .insist(async |client| client.answer_state(&run, question.id, POLL).await)
+                .await?;
+            match state {
                 AnswerState::Pending => {}
                 AnswerState::Answered { text } => break text,
                 AnswerState::Gone => {
@@ -66,24 +66,6 @@ impl Ask {
             }
         };
         session.out.answer(&answer, |_| format!("{answer}\n"))
-    }
-}
-
-async fn poll(client: &Client, run: &str, question: MessageId) -> Outcome<AnswerState> {
-    retrying(async || client.answer_state(run, question, POLL).await).await
-}
-
-/// Asks until a daemon is there to answer.
-async fn retrying<T>(ask: impl AsyncFn() -> Result<T, ClientError>) -> Outcome<T> {
-    let mut pause = PAUSE_FIRST;
-    loop {
-        match ask().await {
-            Err(error) if error.is_daemon_gone() => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(PAUSE_MAX);
-            }
-            answer => return Ok(answer?),
-        }
     }
 }
 

@@ -9,14 +9,12 @@ use woodward_api::client::LogQuery;
 use woodward_core::GateName;
 
 use crate::complete;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::render::text::Cleaner;
 use crate::session::Session;
 
 /// How long one request waits for more output.
 const POLL: Duration = Duration::from_secs(20);
-/// How long to wait for a daemon that went away.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// What an agent or a gate printed, without its control sequences
 #[derive(Debug, Args)]
@@ -61,22 +59,9 @@ impl Logs {
             }
             query.offset = piece.next;
             query.wait = if self.follow { POLL } else { Duration::ZERO };
-            piece = next(session, &task, &query).await?;
-        }
-    }
-}
-
-/// The next piece. Agents outlive the daemon, so whoever follows one does too.
-async fn next(session: &Session, task: &str, query: &LogQuery) -> Outcome<LogText> {
-    loop {
-        match session.client().logs(task, query).await {
-            Err(error) if error.is_daemon_gone() && !query.wait.is_zero() => {
-                session
-                    .out
-                    .detail("the daemon does not answer; trying again");
-                tokio::time::sleep(PAUSE).await;
-            }
-            answer => return answer.map_err(Failure::from),
+            piece = session
+                .insist(async |client| client.logs(&task, &query).await)
+                .await?;
         }
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::ArgValueCandidates;
 use serde::Serialize;
-use woodward_api::client::ClientError;
 use woodward_api::{Changed, Code, Problem, TaskSummary};
 use woodward_core::{EventSeq, StateKind, TaskId};
 
@@ -19,8 +18,6 @@ use crate::session::Session;
 
 /// How long one request waits for a change.
 const POLL: Duration = Duration::from_secs(20);
-/// How long to wait for a daemon that went away.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// Wait until tasks are where they should be; ends early when only you can bring them there
 #[derive(Debug, Args)]
@@ -197,13 +194,15 @@ async fn settle(session: &Session, tasks: &[String], until: Until) -> Outcome<Ve
     let mut wait = Duration::ZERO;
     loop {
         // The place in the log is taken before the tasks are looked at, so no change is missed.
-        let Changed { seq: reached } =
-            retrying(async || session.client().changes(seq, wait).await).await?;
+        let Changed { seq: reached } = session
+            .insist(async |client| client.changes(seq, wait).await)
+            .await?;
         seq = reached;
         let mut now = Vec::new();
         for (id, told) in ids.iter().zip(&mut told) {
             let id = id.to_string();
-            let task = retrying(async || session.client().task(&id).await)
+            let task = session
+                .insist(async |client| client.task(&id).await)
                 .await?
                 .task;
             let way = way(&task, until);
@@ -222,16 +221,6 @@ async fn settle(session: &Session, tasks: &[String], until: Until) -> Outcome<Ve
             return Ok(now);
         }
         wait = POLL;
-    }
-}
-
-/// Agents go on without the daemon, so whoever waits for them does too.
-async fn retrying<T>(ask: impl AsyncFn() -> Result<T, ClientError>) -> Outcome<T> {
-    loop {
-        match ask().await {
-            Err(error) if error.is_daemon_gone() => tokio::time::sleep(PAUSE).await,
-            answer => return Ok(answer?),
-        }
     }
 }
 

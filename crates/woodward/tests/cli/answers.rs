@@ -1,5 +1,7 @@
 //! What each command asks and prints.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use insta::assert_snapshot;
 use woodward_api::{
     Check, CheckState, Diagnosis, DiffStat, DiffText, Envelope, FileStat, Health, LogSource,
@@ -8,7 +10,7 @@ use woodward_api::{
 use woodward_core::{RunId, StateKind};
 
 use crate::place::Place;
-use crate::standin::{Asked, Reply, ok, unknown};
+use crate::standin::{Asked, Reply, hang_up, ok, unknown};
 use crate::{done, sample};
 
 fn piece(offset: u64, text: &str, ended: bool) -> LogText {
@@ -167,6 +169,30 @@ fn logs_are_followed_to_their_end_without_control_sequences() {
         last.query.contains("wait_ms=20000&gate=test"),
         "{}",
         last.query
+    );
+}
+
+#[test]
+fn whoever_follows_an_agent_outlives_the_daemon() {
+    let place = Place::new();
+    let calls = AtomicU32::new(0);
+    let _standin = place.daemon(move |asked| {
+        match (
+            calls.fetch_add(1, Ordering::SeqCst),
+            asked.query.contains("offset=4&"),
+        ) {
+            (0, _) => ok(piece(0, "one\n", false)),
+            (1, true) => hang_up(),
+            (_, true) => ok(piece(4, "two\n", true)),
+            _ => unknown(asked),
+        }
+    });
+    let ran = place.run(&["logs", "a", "--follow"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (0, "one\ntwo\n"),
+        "{}",
+        ran.stderr
     );
 }
 
