@@ -25,10 +25,11 @@ orchestrator:
 agents:
   mine:
     # Any command that reads the prompt on standard input and changes files in the current
-    # directory, such as `claude -p` or `codex exec -`. Put yours here.
-    command: "echo 'no agent yet: set agents.mine.command in woodward.yaml' >&2; exit 1"
-
+    # directory, such as `claude -p` or `codex exec -`.
 "#;
+
+/// What stands in for an agent until the person names one.
+const NO_AGENT: &str = "echo 'no agent yet: set agents.mine.command in woodward.yaml' >&2; exit 1";
 
 const TAIL: &str = r#"
 # always: a person approves every result · risky: only risky ones · never: what is verified lands
@@ -42,8 +43,11 @@ worktree:
 "#;
 
 /// The text of the file. Gates that did not pass are there as comments, with the reason.
-pub fn render(tried: &[Tried]) -> String {
+pub fn render(tried: &[Tried], agent_command: Option<&str>) -> String {
     let mut text = HEAD.to_owned();
+    let command = serde_json::to_string(agent_command.unwrap_or(NO_AGENT));
+    let command = command.expect("text has a JSON form, which is YAML too");
+    text.push_str(&format!("    command: {command}\n\n"));
     text.push_str("# Commands that must pass on every result, in order.\n");
     if tried.iter().any(|tried| tried.failure.is_none()) {
         text.push_str("gates:\n");
@@ -116,19 +120,19 @@ mod tests {
     #[test]
     fn the_file_reads_back_as_what_was_proposed() {
         let tried = tried(|_| None);
-        let config = Config::parse(&render(&tried), FILE_NAME).unwrap();
+        let config = Config::parse(&render(&tried, None), FILE_NAME).unwrap();
         let wanted: Vec<_> = tried.into_iter().map(|tried| tried.proposal.gate).collect();
         assert_eq!(config.gates(), wanted);
         assert_eq!(config.agent(None).unwrap().name.as_str(), "mine");
         assert_eq!(config.inactive(), []);
-        Config::parse(&render(&[]), FILE_NAME).unwrap();
+        Config::parse(&render(&[], None), FILE_NAME).unwrap();
     }
 
     #[test]
     fn a_gate_that_failed_is_a_comment_whatever_it_printed() {
         let hostile = "exit 1\ngates: [{ name: evil, command: rm }]\r\u{1b}[31m\u{85}- name: x";
         let tried = tried(|at| (at == 0).then(|| hostile.to_owned()));
-        let text = render(&tried);
+        let text = render(&tried, None);
         assert!(!text.contains('\u{1b}'));
         let config = Config::parse(&text, FILE_NAME).unwrap();
         let names: Vec<_> = config
@@ -144,13 +148,13 @@ mod tests {
                 ..tried
             })
             .collect();
-        let config = Config::parse(&render(&all_failed), FILE_NAME).unwrap();
+        let config = Config::parse(&render(&all_failed, None), FILE_NAME).unwrap();
         assert_eq!(config.gates(), []);
     }
 
     #[test]
     fn uncommenting_a_failed_gate_is_all_it_takes() {
-        let text = render(&tried(|at| (at == 1).then(|| "exit 1".to_owned())));
+        let text = render(&tried(|at| (at == 1).then(|| "exit 1".to_owned())), None);
         let kept = text.lines().filter(|line| !line.contains("Did not pass"));
         let text: String = kept
             .map(|line| match line.strip_prefix("  # ") {
@@ -166,15 +170,21 @@ mod tests {
         let mut one = tried(|_| None).remove(0);
         let odd = "echo \"a\\b\" 'c' # d: {e}\t\u{7f}é\u{2028}\nnext";
         one.proposal.gate.command = Command::Shell(odd.to_owned());
-        let config = Config::parse(&render(&[one]), FILE_NAME).unwrap();
+        let config = Config::parse(&render(&[one], None), FILE_NAME).unwrap();
         assert_eq!(config.gates()[0].command.shown(), odd);
     }
 
     #[test]
+    fn a_named_agent_is_the_one_that_works() {
+        let odd = "sh -c \"work 'hard'\" # really";
+        let config = Config::parse(&render(&[], Some(odd)), FILE_NAME).unwrap();
+        assert_eq!(config.agent(None).unwrap().command.shown(), odd);
+    }
+
+    #[test]
     fn the_file_looks_like_this() {
-        let text = render(&tried(|at| {
-            (at == 1).then(|| "exit 127: go: not found".to_owned())
-        }));
+        let tried = tried(|at| (at == 1).then(|| "exit 127: go: not found".to_owned()));
+        let text = render(&tried, None);
         let gates = text.split("in order.\n").nth(1).unwrap();
         insta::assert_snapshot!(gates.split("\n\n").next().unwrap(), @r#"
         gates:

@@ -3,7 +3,6 @@
 //! It may be typed again at any time: a file that is there is never touched.
 
 mod gates;
-mod proposal;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,14 +10,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use woodward_api::{OpenProject, ProjectView};
+use woodward_engine::config::detect::{Files, propose};
+use woodward_engine::config::{FILE_NAME as CONFIG, render};
 
 use crate::failure::{Failure, Outcome};
 use crate::session::Session;
 use gates::Tried;
-use proposal::Proposal;
-
-/// The project's policy.
-const CONFIG: &str = "woodward.yaml";
 
 /// Set this repository up: find its gates, run each once, write woodward.yaml
 #[derive(Debug, Args)]
@@ -76,13 +73,11 @@ impl Init {
         root: &Path,
         config: &Path,
     ) -> Outcome<(bool, Vec<Tried>)> {
-        let proposal = Proposal::for_repository(root, self.agent_command.clone());
-        let tried = if self.no_run {
-            Vec::new()
-        } else {
-            gates::try_each(session, root, &proposal.gates).await?
-        };
-        let text = proposal.render(&tried);
+        let unreadable =
+            |error| Failure::failed(format!("{} can't be read: {error}", root.display()));
+        let proposals = propose(&Files::load(root).map_err(unreadable)?);
+        let (tried, gates) = gates::try_each(session, root, proposals, !self.no_run).await;
+        let text = render::render(&gates, self.agent_command.as_deref());
         store_new(config, &text).map_err(|error| {
             Failure::failed(format!("{} can't be written: {error}", config.display()))
         })?;

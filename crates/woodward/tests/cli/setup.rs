@@ -62,7 +62,7 @@ fn a_first_init_tries_the_gates_and_a_second_changes_nothing() {
     !   ↳ woodward status
     "#);
     assert!(
-        written.contains("- { name: test, command: \"make test\""),
+        written.contains("\n  - name: test\n    command: \"make test\"\n"),
         "{written}"
     );
     let now = std::fs::read_to_string(place.shop().join("woodward.yaml")).unwrap();
@@ -82,7 +82,7 @@ fn a_gate_that_fails_is_told() {
         seen.stdout
     );
     let written = std::fs::read_to_string(place.shop().join("woodward.yaml")).unwrap();
-    assert!(written.contains("#  - { name: test"), "{written}");
+    assert!(written.contains("\n  # - name: test\n"), "{written}");
 }
 
 fn complete(place: &Place) -> (String, String) {

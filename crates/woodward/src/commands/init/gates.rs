@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tokio::process::Command;
 use woodward_core::Millis;
+use woodward_engine::config::detect::Proposal;
+use woodward_engine::config::render;
 
-use super::proposal::Gate;
-use crate::failure::Outcome;
 use crate::render::time::span;
 use crate::session::Session;
 
@@ -47,34 +47,43 @@ impl Tried {
     }
 }
 
-/// Runs each gate once in the person's checkout.
+/// Runs each gate once in the person's checkout, or takes it on trust.
 pub(super) async fn try_each(
     session: &Session,
     root: &Path,
-    gates: &[Gate],
-) -> Outcome<Vec<Tried>> {
+    proposals: Vec<Proposal>,
+    really: bool,
+) -> (Vec<Tried>, Vec<render::Tried>) {
     let mut tried = Vec::new();
-    for gate in gates {
-        let bar = announce(session, gate);
-        let started = Instant::now();
-        let (passed, how) = try_one(root, &gate.command).await;
-        if let Some(bar) = bar {
-            bar.finish_and_clear();
+    let mut rendered = Vec::new();
+    for proposal in proposals {
+        let mut failure = None;
+        if really {
+            let command = proposal.gate.command.shown();
+            let name = proposal.gate.name.to_string();
+            let bar = announce(session, &name, &command);
+            let started = Instant::now();
+            let (passed, how) = try_one(root, &proposal.gate.command.argv()).await;
+            if let Some(bar) = bar {
+                bar.finish_and_clear();
+            }
+            failure = (!passed).then(|| how.clone());
+            tried.push(Tried {
+                name,
+                command,
+                passed,
+                how,
+                took_ms: started.elapsed().as_millis().try_into().unwrap_or(u64::MAX),
+            });
         }
-        tried.push(Tried {
-            name: gate.name.to_owned(),
-            command: gate.command.clone(),
-            passed,
-            how,
-            took_ms: started.elapsed().as_millis().try_into().unwrap_or(u64::MAX),
-        });
+        rendered.push(render::Tried { proposal, failure });
     }
-    Ok(tried)
+    (tried, rendered)
 }
 
 /// A line that moves on a terminal and vanishes, a plain line otherwise.
-fn announce(session: &Session, gate: &Gate) -> Option<ProgressBar> {
-    let line = format!("running gate {}: {}", gate.name, gate.command);
+fn announce(session: &Session, name: &str, command: &str) -> Option<ProgressBar> {
+    let line = format!("running gate {name}: {command}");
     if !session.out.may_animate() {
         session.out.say(&line);
         return None;
@@ -87,9 +96,12 @@ fn announce(session: &Session, gate: &Gate) -> Option<ProgressBar> {
     Some(bar)
 }
 
-async fn try_one(root: &Path, command: &str) -> (bool, String) {
-    let child = Command::new("sh")
-        .args(["-c", command])
+async fn try_one(root: &Path, argv: &[String]) -> (bool, String) {
+    let Some((program, args)) = argv.split_first() else {
+        return (false, "it is empty".into());
+    };
+    let child = Command::new(program)
+        .args(args)
         .current_dir(root)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
