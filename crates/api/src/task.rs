@@ -39,6 +39,9 @@ pub struct TaskDetail {
     /// The size of its change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<DiffStat>,
+    /// What about its change deserves a closer look, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub risks: Vec<String>,
     /// Saved work that can be brought back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rescued: Vec<RescueView>,

@@ -23,6 +23,8 @@ pub(crate) struct Evidence {
     pub(crate) commits: u32,
     pub(crate) tests: Option<(u32, u32)>,
     pub(crate) gates: Option<(u32, u32)>,
+    /// How many risk signals its change shows.
+    pub(crate) risks: u32,
 }
 
 /// The evidence of all tasks.

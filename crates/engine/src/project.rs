@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use woodward_api::{Code, Problem, ProjectView};
-use woodward_core::{Epoch, ProjectId, Task, TaskName};
+use woodward_core::risk::{Signal, Touched, signals};
+use woodward_core::{CommitId, Epoch, ProjectId, Task, TaskName};
 use woodward_store as store;
 
 use crate::config::Config;
 use crate::error::{EngineError, Result};
 use crate::files;
-use crate::git::{Door, Repo};
+use crate::git::{Door, Repo, Side};
 use crate::paths::Paths;
 use std::sync::Arc;
 
@@ -130,6 +131,24 @@ impl Project {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
             Err(error) => Err(EngineError::file(file.display().to_string())(error)),
         }
+    }
+
+    /// What about a change deserves a closer look.
+    pub(crate) async fn risks(&self, base: &CommitId, head: &CommitId) -> Result<Vec<Signal>> {
+        // What landed on the base meanwhile is not this task's doing.
+        let from = self.repo.merge_base(base, head).await?;
+        let files = self
+            .repo
+            .numstat(from.as_ref().unwrap_or(base), Side::Commit(head))
+            .await?;
+        let touched: Vec<Touched> = files
+            .into_iter()
+            .map(|file| Touched {
+                path: file.path,
+                lines: file.lines,
+            })
+            .collect();
+        Ok(signals(&touched))
     }
 
     pub(crate) fn view(&self, config: &Config) -> ProjectView {

@@ -86,10 +86,17 @@ impl Driver {
             .store
             .save_gate_results(claim, verdicts.results)
             .await?;
+        let risks = match &task.worktree {
+            Some(worktree) => project.risks(&worktree.base, commit).await?.len(),
+            None => 0,
+        };
+        self.inner
+            .evidence
+            .note(task.id, |known| known.risks = count(risks));
         let fact = Fact::GatesFinished {
             commit: commit.clone(),
             reports: verdicts.reports,
-            risky: false,
+            risky: risks > 0,
             next_run: RunId::new(fresh_uuid()),
         };
         self.report(config, fact).await

@@ -52,6 +52,10 @@ impl Engine {
         let tasks = self.all_tasks(project.id()).await?;
         let mut others = Others::of(&tasks);
         others.queue = self.places(&project).await?;
+        others.risks = tasks
+            .iter()
+            .map(|task| (task.id, self.inner.evidence.of(task.id).risks))
+            .collect();
         let now = clock::now();
         let mut load = woodward_core::schedule::Load::default();
         for task in &tasks {
@@ -146,6 +150,15 @@ impl Engine {
                 .map(|files| stat_of(&files)),
             _ => None,
         };
+        let risks = match (&task.head, &task.worktree) {
+            (Some(head), Some(worktree)) => project.risks(&worktree.base, head).await,
+            _ => Ok(Vec::new()),
+        };
+        let risks = risks
+            .unwrap_or_default()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let rescued = project
             .repo
             .rescues(task.name.as_str())
@@ -190,6 +203,7 @@ impl Engine {
                 })
                 .collect(),
             change,
+            risks,
             rescued: rescued
                 .into_iter()
                 .map(|rescue| RescueView {

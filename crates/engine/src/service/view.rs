@@ -18,6 +18,7 @@ pub(super) struct Others<'a> {
     pub(super) names: HashMap<TaskId, &'a TaskName>,
     pub(super) dependents: HashMap<TaskId, u32>,
     pub(super) queue: HashMap<TaskId, (u32, Option<String>)>,
+    pub(super) risks: HashMap<TaskId, u32>,
 }
 
 impl<'a> Others<'a> {
@@ -36,7 +37,7 @@ impl<'a> Others<'a> {
         TaskView {
             task,
             dependents: self.dependents.get(&task.id).copied().unwrap_or_default(),
-            risk: 0,
+            risk: self.risks.get(&task.id).copied().unwrap_or_default(),
             blockers: task
                 .blockers
                 .iter()

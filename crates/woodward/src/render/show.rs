@@ -50,6 +50,12 @@ pub(crate) fn show(detail: &TaskDetail, zone: &TimeZone, look: Look) -> String {
         }
         answer += &card.section("Change", &card.fitted(&lines));
     }
+    let risks: Vec<String> = detail
+        .risks
+        .iter()
+        .map(|risk| format!("it {}", one_line(risk)))
+        .collect();
+    answer += &card.section("Look closer", &card.fitted(&risks));
     answer += &card.section("Runs", &card.fitted(&card.runs(&detail.runs)));
     answer += &card.section("Messages", &card.fitted(&card.messages(&detail.messages)));
     let rescued: Vec<String> = detail
@@ -285,6 +291,7 @@ mod tests {
                 added: 120,
                 removed: 4,
             }),
+            risks: vec!["touches access or secrets (src/auth.rs)".into()],
             rescued: vec![RescueView {
                 reference: "refs/woodward/rescue/auth-api/1".into(),
                 commit,
@@ -331,6 +338,9 @@ mod tests {
         Change
           1 file, +120 -4
           src/auth.rs
+
+        Look closer
+          it touches access or secrets (src/auth.rs)
 
         Runs
           1. first · mine · 2026-01-31 08:45:00 · 19m · done · cpu 8.0s · 120 MB

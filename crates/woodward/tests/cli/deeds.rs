@@ -24,6 +24,7 @@ fn detail(state: StateKind, question: Option<QuestionView>) -> TaskDetail {
         runs: Vec::new(),
         gates: Vec::new(),
         change: None,
+        risks: Vec::new(),
         rescued: Vec::new(),
     }
 }

@@ -26,6 +26,7 @@ fn detail(state: StateKind, level: Level) -> TaskDetail {
         runs: Vec::new(),
         gates: Vec::new(),
         change: None,
+        risks: Vec::new(),
         rescued: Vec::new(),
     }
 }

@@ -1,0 +1,220 @@
+//! What about a change deserves a closer look, judged by what it touches.
+//!
+//! A signal is a reason for a person to look, never a verdict on the change.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// More lines than this are much to review.
+pub const LINES_MANY: u64 = 500;
+/// More files than this are much to review.
+pub const FILES_MANY: usize = 20;
+
+/// One changed file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// Its path.
+    pub path: String,
+    /// Lines added and removed; `None` for a binary file.
+    pub lines: Option<(u64, u64)>,
+}
+
+/// A reason to look closer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// The project's own rules: gates, agents, review.
+    Rules(String),
+    /// How the project is built and tested elsewhere.
+    Ci(String),
+    /// What the project depends on.
+    Dependencies(String),
+    /// Who may do what, and what must stay secret.
+    Security(String),
+    /// The form of stored data.
+    Migration(String),
+    /// A file that can't be read as text.
+    Binary(String),
+    /// There is much of it.
+    Large {
+        /// Lines added and removed.
+        lines: u64,
+        /// Files.
+        files: usize,
+    },
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rules(path) => write!(f, "changes Woodward's own rules ({path})"),
+            Self::Ci(path) => write!(f, "changes CI ({path})"),
+            Self::Dependencies(path) => write!(f, "changes dependencies ({path})"),
+            Self::Security(path) => write!(f, "touches access or secrets ({path})"),
+            Self::Migration(path) => write!(f, "touches a migration ({path})"),
+            Self::Binary(path) => write!(f, "has a binary file ({path})"),
+            Self::Large { lines, files } => write!(f, "is large ({lines} lines, {files} files)"),
+        }
+    }
+}
+
+const RULES: &[&str] = &["woodward.yaml"];
+const CI: &[&str] = &[
+    ".github",
+    ".gitlab-ci.yml",
+    ".circleci",
+    ".ci",
+    ".buildkite",
+    "Jenkinsfile",
+    "azure-pipelines.yml",
+];
+const DEPENDENCIES: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "package.json",
+    "package-lock.json",
+    "pnpm-lock.yaml",
+    "yarn.lock",
+    "bun.lock",
+    "pyproject.toml",
+    "requirements.txt",
+    "uv.lock",
+    "poetry.lock",
+    "go.mod",
+    "go.sum",
+    "Gemfile",
+    "Gemfile.lock",
+];
+const SECURITY: &[&str] = &[
+    "auth",
+    "crypto",
+    "password",
+    "secret",
+    "permission",
+    "session",
+    "token",
+    ".env",
+];
+
+/// The reasons that a change gives, one of a kind, in a fixed order.
+pub fn signals(change: &[Touched]) -> Vec<Signal> {
+    let mut found: Vec<Signal> = Vec::new();
+    for file in change {
+        if let Some(signal) = of(file)
+            && !found.iter().any(|other| same_kind(other, &signal))
+        {
+            found.push(signal);
+        }
+    }
+    let lines = change
+        .iter()
+        .filter_map(|file| file.lines)
+        .map(|(added, removed)| added.saturating_add(removed))
+        .fold(0, u64::saturating_add);
+    if lines > LINES_MANY || change.len() > FILES_MANY {
+        found.push(Signal::Large {
+            lines,
+            files: change.len(),
+        });
+    }
+    found.sort();
+    found
+}
+
+fn same_kind(a: &Signal, b: &Signal) -> bool {
+    core::mem::discriminant(a) == core::mem::discriminant(b)
+}
+
+fn of(file: &Touched) -> Option<Signal> {
+    let path = file.path.as_str();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let first = path.split('/').next().unwrap_or(path);
+    let lower = path.to_ascii_lowercase();
+    let mut parts = lower.split(['/', '-', '_', '.']);
+    let given = || String::from(path);
+    Some(if RULES.contains(&path) {
+        Signal::Rules(given())
+    } else if CI.contains(&first) {
+        Signal::Ci(given())
+    } else if DEPENDENCIES.contains(&name) {
+        Signal::Dependencies(given())
+    } else if parts.clone().any(|part| part.starts_with("migration")) {
+        Signal::Migration(given())
+    } else if name.starts_with(".env")
+        || parts.any(|part| SECURITY.iter().any(|word| part.starts_with(word)))
+    {
+        Signal::Security(given())
+    } else if file.lines.is_none() {
+        Signal::Binary(given())
+    } else {
+        return None;
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    fn touched(path: &str) -> Touched {
+        Touched {
+            path: path.into(),
+            lines: Some((3, 1)),
+        }
+    }
+
+    fn said(paths: &[&str]) -> Vec<String> {
+        let change: Vec<Touched> = paths.iter().map(|path| touched(path)).collect();
+        signals(&change).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_ordinary_change_gives_no_reason() {
+        assert_eq!(said(&["src/main.rs", "docs/tour.md"]), [""; 0]);
+    }
+
+    #[test]
+    fn what_needs_care_is_named_once_a_kind() {
+        assert_eq!(
+            said(&[
+                "src/auth/login.rs",
+                "src/auth/logout.rs",
+                "Cargo.lock",
+                ".github/workflows/ci.yml",
+                "woodward.yaml",
+                "db/migrations/0001.sql",
+            ]),
+            [
+                "changes Woodward's own rules (woodward.yaml)",
+                "changes CI (.github/workflows/ci.yml)",
+                "changes dependencies (Cargo.lock)",
+                "touches access or secrets (src/auth/login.rs)",
+                "touches a migration (db/migrations/0001.sql)",
+            ]
+        );
+    }
+
+    #[test]
+    fn much_and_binary_are_reasons() {
+        let logo = Touched {
+            path: "logo.png".into(),
+            lines: None,
+        };
+        assert_eq!(signals(&[logo]), [Signal::Binary("logo.png".into())]);
+        let much = Touched {
+            path: "src/main.rs".into(),
+            lines: Some((LINES_MANY, 1)),
+        };
+        assert_eq!(
+            signals(&[much]),
+            vec![Signal::Large {
+                lines: LINES_MANY + 1,
+                files: 1
+            }]
+        );
+    }
+}
