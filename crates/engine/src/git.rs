@@ -15,7 +15,6 @@ mod land;
 mod locks;
 mod merge;
 mod message;
-mod pending;
 mod place;
 mod repo;
 mod rescue;
