@@ -30,6 +30,11 @@ const GRACE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a clean-up may take.
 const SWEEP_MAX: Duration = Duration::from_secs(30);
 
+/// How many looks in a row must find nothing before a clean-up is over, and how many do if it was
+/// never certain what they saw.
+const SURE_LOOKS: u32 = 2;
+const EMPTY_LOOKS: u32 = 20;
+
 /// The pause between looks where there is no event to wait for.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -254,12 +259,13 @@ pub async fn sweep(dir: &Path) -> Result<usize, Error> {
     let cgroup = processes.own_cgroup();
     let agent = processes.agent.filter(|agent| agent.boot == boot);
     let mut strays = Strays::of_lost(&launch.mark, agent, cgroup.clone());
-    let (mut ended, mut quiet) = (0, 0);
-    // One empty look may have missed a process that was being forked behind its back.
-    while quiet < 2 {
+    let (mut ended, mut sure, mut empty) = (0, 0, 0);
+    // One empty look may have missed a process that was being forked behind its back. On a machine
+    // where others start programs all the time, looks are never sure: then many of them must do.
+    while sure < SURE_LOOKS && empty < EMPTY_LOOKS {
         let path = dir.path().to_owned();
-        let found;
-        (strays, found) = blocking(move || {
+        let (found, again);
+        (strays, (found, again)) = blocking(move || {
             let found = strays
                 .kill()
                 .map_err(Error::io("end the processes of", path))?;
@@ -267,7 +273,8 @@ pub async fn sweep(dir: &Path) -> Result<usize, Error> {
         })
         .await?;
         ended += found;
-        quiet = if found == 0 { quiet + 1 } else { 0 };
+        sure = if again { 0 } else { sure + 1 };
+        empty = if found > 0 { 0 } else { empty + 1 };
         if begun.elapsed() > SWEEP_MAX {
             return Err(Error::Stubborn {
                 dir: dir.path().to_owned(),

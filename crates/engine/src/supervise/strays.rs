@@ -74,24 +74,23 @@ impl Strays {
 
     /// How many processes live that may be ended.
     pub(super) fn count(&mut self) -> io::Result<usize> {
-        let found = self.find()?;
-        Ok(found.living.len() + usize::from(found.unsure))
+        Ok(self.find()?.living.len())
     }
 
     /// Asks every process to end, and returns how many there were.
     pub(super) fn terminate(&mut self) -> io::Result<usize> {
-        let found = self.find()?;
-        for process in &found.living {
+        let living = self.find()?.living;
+        for process in &living {
             self.signal(process, Signal::TERM)?;
             // One that is stopped would not hear it.
             self.signal(process, Signal::CONT)?;
         }
-        Ok(found.living.len() + usize::from(found.unsure))
+        Ok(living.len())
     }
 
     /// Freezes all processes, so that none can fork away, and kills them. Returns how many there
-    /// were; 0 means that this pass found none.
-    pub(super) fn kill(&mut self) -> io::Result<usize> {
+    /// were, and whether another look is needed to know that there are no more.
+    pub(super) fn kill(&mut self) -> io::Result<(usize, bool)> {
         let mut frozen = BTreeMap::new();
         let mut unsure = false;
         for _ in 0..FREEZE_ROUNDS_MAX {
@@ -113,7 +112,7 @@ impl Strays {
         for process in frozen.values() {
             self.signal(process, Signal::KILL)?;
         }
-        Ok(frozen.len() + usize::from(unsure && frozen.is_empty()))
+        Ok((frozen.len(), unsure || !frozen.is_empty()))
     }
 
     fn signal(&mut self, process: &Process, signal: Signal) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use woodward_engine::supervise::{self, Cause, Identity, Launched, Seen, probe};
 
-use crate::stage::{DAEMON, Groups, Stage, in_time, kill, until};
+use crate::stage::{DAEMON, Groups, Stage, Stranger, in_time, kill, until};
 
 pub(crate) async fn a_killed_supervisor_is_lost_and_a_sweep_leaves_none(
     stage: Stage,
@@ -163,8 +163,8 @@ pub(crate) async fn another_process_with_the_number_is_not_signalled(
     supervise::sweep(&stage.dir()).await?;
 
     // The numbers of the dead pass to a stranger, or the machine was started again.
-    let mut stranger = Command::new("sleep").arg("1000").spawn()?;
-    let now = Identity::of(stranger.id())?;
+    let mut stranger = Stranger::new(None)?;
+    let now = Identity::of(stranger.pid())?;
     let older = Identity {
         start: now.start - 1,
         ..now.clone()
@@ -185,10 +185,7 @@ pub(crate) async fn another_process_with_the_number_is_not_signalled(
         ensure!(supervise::sweep(&stage.dir()).await? == 0);
         ensure!(supervise::stop(&stage.dir(), Duration::ZERO).await? == Seen::Lost);
     }
-    let lives = stranger.try_wait()?.is_none();
-    stranger.kill()?;
-    stranger.wait()?;
-    ensure!(lives);
+    ensure!(stranger.lives()?);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -159,6 +159,36 @@ impl Drop for Stage {
         for pid in self.marked() {
             kill(pid);
         }
+    }
+}
+
+/// A process that has nothing to do with any run.
+pub(crate) struct Stranger(Child);
+
+impl Stranger {
+    pub(crate) fn new(mark: Option<String>) -> anyhow::Result<Self> {
+        let mut command = Command::new("sleep");
+        command
+            .arg("100")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.envs(mark.map(|mark| (supervise::MARK, mark)));
+        Ok(Self(command.spawn()?))
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(crate) fn lives(&mut self) -> anyhow::Result<bool> {
+        Ok(self.0.try_wait()?.is_none())
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

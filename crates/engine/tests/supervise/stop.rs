@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use rustix::process::Signal;
 use woodward_engine::supervise::{self, Cause, Launched, Seen, probe};
 
-use crate::stage::{DAEMON, Stage, in_time, kill, marked, signal, until};
+use crate::stage::{DAEMON, Stage, Stranger, in_time, kill, marked, signal, until};
 
 const SHORT: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(60);
@@ -169,18 +169,12 @@ pub(crate) async fn a_run_inside_a_run_ends_with_it(stage: Stage) -> anyhow::Res
 }
 
 pub(crate) async fn a_neighbour_with_a_longer_mark_lives(stage: Stage) -> anyhow::Result<()> {
-    let mut neighbour = std::process::Command::new("sleep")
-        .arg("1000")
-        .env(supervise::MARK, format!("{}0", stage.mark()))
-        .spawn()?;
+    let mut neighbour = Stranger::new(Some(format!("{}0", stage.mark())))?;
     stage
         .launch(&stage.script("echo ready; sleep 1000"))
         .await?;
     stage.printed("ready").await?;
     stopped(&stage, SHORT).await?;
-    let lives = neighbour.try_wait()?.is_none();
-    neighbour.kill()?;
-    neighbour.wait()?;
-    ensure!(lives);
+    ensure!(neighbour.lives()?);
     Ok(())
 }

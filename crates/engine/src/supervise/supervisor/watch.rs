@@ -166,7 +166,7 @@ impl<'a> Watch<'a> {
                 let found = self.strays.kill();
                 let childless = self.reap() == Children::None;
                 let over = match found {
-                    Ok(found) => found == 0 && (childless || self.strays.refused() > 0),
+                    Ok((found, _)) => found == 0 && (childless || self.strays.refused() > 0),
                     Err(_) => childless,
                 };
                 self.phase = if over {
