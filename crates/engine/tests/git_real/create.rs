@@ -134,7 +134,7 @@ fn killing_git(dir: &Path, delay_ms: u64) -> std::path::PathBuf {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn git_killed_at_any_moment_is_made_good_by_calling_again() {
     let scratch = Scratch::new().await;
-    for n in 0..300 {
+    for n in 0..150 {
         put(
             &scratch.root,
             &format!("many/{n}"),
