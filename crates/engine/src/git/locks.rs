@@ -53,10 +53,14 @@ impl Repo {
 
     /// Removes the lock files that nobody holds.
     pub async fn sweep_locks(&self) -> Result<Swept, GitError> {
+        self.sweep_shared(self.locks()).await
+    }
+
+    async fn sweep_shared(&self, locks: Vec<PathBuf>) -> Result<Swept, GitError> {
         let mut scope = vec![self.root().to_owned(), self.common_dir().to_owned()];
         scope.push(self.worktrees_dir());
         scope.extend(self.linked_paths());
-        self.sweep(self.locks(), scope).await
+        self.sweep(locks, scope).await
     }
 
     /// Makes sure that no stale lock is in the way in one worktree; waits for a living holder.
@@ -71,6 +75,12 @@ impl Repo {
             worktree.admin.join("config.worktree.lock"),
             PathBuf::from(branch_lock),
         ];
+        // Whoever deletes a ref takes this one, and a stale one costs each of them its whole
+        // time-out; a living holder is soon done with it.
+        let packed = self.common_dir().join("packed-refs.lock");
+        if packed.is_file() {
+            self.sweep_shared(vec![packed]).await?;
+        }
         let deadline = Instant::now() + WAIT;
         loop {
             let there: Vec<_> = candidates

@@ -1,7 +1,12 @@
 //! The git part of the engine, with real git in temporary repositories.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commit;
+mod copy;
 mod create;
+mod follow;
+mod locks;
 mod merge;
 mod repo;
 mod support;
+mod trash;

@@ -5,9 +5,10 @@
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
@@ -81,9 +82,10 @@ impl Process {
     /// Whether its working directory, environment or arguments point into one of the places, or
     /// can't be read.
     pub(super) fn may_work_in(&self, places: &[PathBuf]) -> bool {
-        let Ok(cwd) = fs::read_link(self.file("cwd")) else {
-            // Either it is not ours to look at, or it has ended.
-            return self.file("stat").exists();
+        let cwd = match fs::read_link(self.file("cwd")) {
+            Ok(cwd) => cwd,
+            // Not ours to look at. Any other failure: it has ended.
+            Err(error) => return error.kind() == io::ErrorKind::PermissionDenied,
         };
         let mentions = |file: &str| {
             let text = fs::read(self.file(file)).unwrap_or_default();
@@ -91,7 +93,9 @@ impl Process {
                 .iter()
                 .any(|place| contains(&text, place.as_os_str().as_bytes()))
         };
-        places.iter().any(|place| within(&cwd, place)) || mentions("cmdline") || mentions("environ")
+        places.iter().any(|place| cwd.starts_with(place))
+            || mentions("cmdline")
+            || mentions("environ")
     }
 
     fn carries(&self, setting: &str) -> bool {
@@ -152,10 +156,6 @@ pub(super) fn now_since_boot() -> (f64, f64) {
         .duration_since(UNIX_EPOCH)
         .map_or(0.0, |t| t.as_secs_f64());
     (uptime, wall)
-}
-
-fn within(path: &Path, place: &Path) -> bool {
-    path.starts_with(place)
 }
 
 /// Whether `place` occurs in `text` as a whole path or the beginning of one.
