@@ -284,8 +284,8 @@ impl Right<'_> {
             && repo.tip(&intent.branch).await?.as_ref() == Some(&intent.new)
             && let Some(checkout) = repo.checkout_of(&intent.branch).await?
         {
-            let left = repo.follow(&checkout, &intent.old, &intent.new).await?;
-            for path in left {
+            let followed = repo.follow(&checkout, &intent.old, &intent.new).await?;
+            for path in followed.left {
                 tracing::warn!(
                     path,
                     "a file of the checkout was changed meanwhile and was left alone"
