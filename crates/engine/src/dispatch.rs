@@ -19,9 +19,13 @@ const CLAIMS_MAX: u32 = 64;
 /// Claims what may start, in every project.
 pub(crate) async fn claim(inner: &Arc<Inner>) -> Result<()> {
     for project in inner.all_projects() {
-        if let Err(error) = claim_in(inner, &project).await {
-            tracing::warn!(project = %project.record.name, %error, "nothing was claimed");
-        }
+        let complaint = match claim_in(inner, &project).await {
+            Ok(()) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        project.complain(complaint, |error| {
+            tracing::warn!(project = %project.record.name, error, "nothing was claimed");
+        });
     }
     Ok(())
 }

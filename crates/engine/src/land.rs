@@ -8,12 +8,14 @@ mod attempt;
 mod place;
 mod recover;
 
+pub(crate) use attempt::HELD_BY_CHECKOUT;
 pub(crate) use place::checkout;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use woodward_core::event::Fault;
 use woodward_core::lease::{Lease, Resource};
 use woodward_core::{ClaimId, ProjectId, TaskId};
 use woodward_store::{LeaseRef, LeaseRequest, Queued, StoreError, fresh_uuid};
@@ -125,8 +127,8 @@ fn is_due(inner: &Inner, queued: &Queued, branch: &str) -> bool {
     match (&queued.hold, landing.held_until.get(&queued.entry.task)) {
         (None, _) => true,
         (Some(_), Some(until)) => Instant::now() >= *until,
-        // Held since before this engine started: look once whether what held it is gone.
-        (Some(reason), None) => reason.as_str().starts_with(attempt::HELD_BY_CHECKOUT),
+        // Held since before this engine started: look whether what held it is gone.
+        (Some(_), None) => true,
     }
 }
 
@@ -185,7 +187,15 @@ impl Right<'_> {
             let Some(queued) = next else {
                 return Ok(());
             };
-            if !self.attempt(&queued).await? {
+            let moved_on = match self.attempt(&queued).await {
+                Ok(moved_on) => moved_on,
+                // Trying again will not help: the person must know, and the others go on.
+                Err(error) if error.fault() != Fault::Transient && !error.is_stale() => {
+                    self.hold(&queued, error.into_note().into()).await?
+                }
+                Err(error) => return Err(error),
+            };
+            if !moved_on {
                 tried.insert((queued.entry.task, queued.entry.commit.clone()));
             }
         }

@@ -33,6 +33,8 @@ pub(crate) struct Project {
     /// The branch that rules are read from, and that tasks start from unless they say otherwise.
     base: String,
     rules: Mutex<Option<(Instant, Arc<Config>)>>,
+    /// Why nothing starts, as last said.
+    complaint: Mutex<Option<String>>,
 }
 
 /// What is remembered of a project besides the database's row.
@@ -63,7 +65,19 @@ impl Project {
             repo,
             base,
             rules: Mutex::default(),
+            complaint: Mutex::default(),
         })
+    }
+
+    /// Says why nothing starts, once for each reason.
+    pub(crate) fn complain(&self, now: Option<String>, say: impl FnOnce(&str)) {
+        let mut complaint = self.complaint.lock().unwrap_or_else(|e| e.into_inner());
+        if *complaint != now {
+            if let Some(now) = &now {
+                say(now);
+            }
+            *complaint = now;
+        }
     }
 
     pub(crate) const fn id(&self) -> ProjectId {

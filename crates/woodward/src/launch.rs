@@ -33,7 +33,7 @@ const LOG_TAIL_BYTES: u64 = 8 << 10;
 
 /// Starts the daemon and waits until it is ready.
 pub(crate) async fn start(session: &Session) -> Outcome<Health> {
-    if std::env::var_os("WOODWARD_RUN").is_some_and(|run| !run.is_empty()) {
+    if std::env::var_os(woodward_engine::supervise::MARK).is_some_and(|mark| !mark.is_empty()) {
         return Err(Failure::failed(
             "an agent can't start the daemon: it would end with the agent",
         ));

@@ -8,6 +8,7 @@ use woodward_api::client::{Client, ClientError};
 use woodward_api::{Code, Problem};
 use woodward_core::TaskName;
 use woodward_engine::paths::Paths;
+use woodward_engine::supervise::MARK;
 
 use crate::cli::Cli;
 use crate::failure::{Failure, Outcome};
@@ -133,9 +134,9 @@ impl Session {
     }
 }
 
-/// An agent must not start the daemon: it would die with the agent's processes.
+/// Neither an agent nor a gate must start the daemon: it would end with their processes.
 fn may_autostart(is_set: impl Fn(&str) -> bool) -> bool {
-    !is_set("WOODWARD_NO_AUTOSTART") && !is_set("WOODWARD_RUN")
+    !is_set("WOODWARD_NO_AUTOSTART") && !is_set(MARK)
 }
 
 #[cfg(test)]
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn an_agent_never_starts_the_daemon() {
         assert!(may_autostart(|_| false));
-        assert!(!may_autostart(|name| name == "WOODWARD_RUN"));
+        assert!(!may_autostart(|name| name == MARK));
         assert!(!may_autostart(|name| name == "WOODWARD_NO_AUTOSTART"));
     }
 }

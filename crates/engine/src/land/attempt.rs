@@ -15,7 +15,7 @@ use crate::git::{Advance, Build, BuildSpec, Signature, Style, Trailers, TreeId};
 use crate::{clock, run_env};
 
 /// How every reason begins that a person's checkout gives for waiting.
-pub(super) const HELD_BY_CHECKOUT: &str = "your checkout has changes in the way";
+pub(crate) const HELD_BY_CHECKOUT: &str = "your checkout has changes in the way";
 const FILES_SHOWN: usize = 5;
 const TITLE_MAX: usize = 60;
 
@@ -209,7 +209,7 @@ impl Right<'_> {
         )))
     }
 
-    async fn hold(&self, queued: &Queued, reason: String) -> Result<bool> {
+    pub(super) async fn hold(&self, queued: &Queued, reason: String) -> Result<bool> {
         let task = queued.entry.task;
         let reason = Note::from(reason);
         if queued.hold.as_ref() != Some(&reason) {

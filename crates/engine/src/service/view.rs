@@ -10,6 +10,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::land::HELD_BY_CHECKOUT;
 use crate::project::Project;
 
 /// What a summary needs to know of the other tasks.
@@ -98,7 +99,11 @@ impl Engine {
             // It can't land until the person has tidied up.
             attention.level = woodward_core::attention::Level::Broken;
             attention.reason = reason.clone();
-            attention.command = Some("git status".into());
+            attention.command = Some(if reason.starts_with(HELD_BY_CHECKOUT) {
+                "git status".into()
+            } else {
+                format!("woodward show {}", task.name)
+            });
         }
         let known = self.inner.evidence.of(task.id);
         let agent = task
