@@ -172,4 +172,40 @@ mod tests {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }
+
+    /// The reference in the docs is what `--help` says.
+    fn reference() -> String {
+        let mut program = Cli::command().term_width(80);
+        program.build();
+        let mut text = String::from(
+            "# Commands\n\nGenerated from the program itself: \
+             `WOODWARD_REGENERATE=1 cargo test -p woodward the_reference`.\n",
+        );
+        let mut add = |title: String, help: String| {
+            let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+            text += &format!("\n## {title}\n\n```text\n{}\n```\n", lines.join("\n"));
+        };
+        add("woodward".into(), program.render_long_help().to_string());
+        for command in program.get_subcommands_mut() {
+            if !command.is_hide_set() {
+                let title = format!("woodward {}", command.get_name());
+                add(title, command.render_long_help().to_string());
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn the_reference_in_the_docs_is_the_programs_own_help() {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+        let expected = reference();
+        if std::env::var_os("WOODWARD_REGENERATE").is_some() {
+            std::fs::write(&file, &expected).expect("the docs can be written");
+        }
+        let found = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(
+            found == expected,
+            "docs/commands.md is out of date: WOODWARD_REGENERATE=1 cargo test -p woodward the_reference"
+        );
+    }
 }
