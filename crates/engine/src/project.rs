@@ -126,6 +126,25 @@ impl Project {
         }
     }
 
+    /// The rules as last known, for showing only. They are looked at again meanwhile, so that the next
+    /// one who asks sees what changed.
+    pub(crate) async fn config_to_show(self: &Arc<Self>) -> Result<Arc<Config>> {
+        let known = self.rules.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        let Some((at, config)) = known else {
+            return self.load_config().await;
+        };
+        if at.elapsed() >= FRESH {
+            let project = Arc::clone(self);
+            tokio::spawn(async move {
+                if project.load_config().await.is_err() {
+                    // Now they make no sense: the next one who asks is told.
+                    *project.rules.lock().unwrap_or_else(|e| e.into_inner()) = None;
+                }
+            });
+        }
+        Ok(config)
+    }
+
     /// The rules as the trusted base has them.
     pub(crate) async fn committed_config(&self) -> Result<Option<Vec<u8>>> {
         Ok(self.repo.file_at_branch(&self.base, CONFIG_FILE).await?)

@@ -41,7 +41,7 @@ impl Engine {
     async fn load_status(&self, root: &Path, all: bool) -> Result<StatusView> {
         let project = self.project_of(root).await?;
         let mut notices = Vec::new();
-        let config = match project.config().await {
+        let config = match project.config_to_show().await {
             Ok(config) => config,
             Err(error) => {
                 notices.push(format!("nothing new starts: {error}"));
