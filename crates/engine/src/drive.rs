@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use woodward_core::{Epoch, Fact, State, Task, TaskId, Transition};
+use woodward_core::{Epoch, Fact, Policy, State, Task, TaskId, Transition};
 
 use crate::config::Config;
 use crate::engine::Inner;
@@ -191,7 +191,10 @@ impl Driver {
             Ok(config) => config,
             // Rules that make no sense stop nothing that is under way, but nothing starts under them.
             Err(EngineError::Config(error)) if matches!(state, State::Preparing { .. }) => {
-                return self.not_prepared(&task, EngineError::Config(error)).await;
+                // Which limits would hold is what can't be read.
+                let policy = Policy::default();
+                let error = EngineError::Config(error);
+                return self.not_prepared(&task, error, &policy).await;
             }
             Err(error) => return Err(error),
         };

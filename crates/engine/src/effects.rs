@@ -183,10 +183,14 @@ async fn remove_worktree(inner: &Inner, effect: &Effect, worktree: &Worktree) ->
         // It was brought back.
         return Ok(());
     }
+    let id = format!("{}-{}", task.id, effect.epoch);
     let place = match project.repo.worktree(&path, &worktree.branch) {
         Ok(place) => place,
-        // Removed before, or never made; another one there is not ours to touch.
-        Err(GitError::Gone(_) | GitError::PathTaken(_)) => return Ok(()),
+        // Removed before, if only in part, or never made; another one there is not ours to touch.
+        Err(GitError::Gone(_) | GitError::PathTaken(_)) => {
+            project.repo.finish_removal(&path, &id).await?;
+            return Ok(());
+        }
         Err(error) => return Err(error.into()),
     };
     if path.is_dir() {
@@ -199,7 +203,7 @@ async fn remove_worktree(inner: &Inner, effect: &Effect, worktree: &Worktree) ->
         .remove_worktree(&Removal {
             worktree: &place,
             task: task.name.as_str(),
-            id: &format!("{}-{}", task.id, effect.epoch),
+            id: &id,
             why: &why,
             now: clock::now(),
         })

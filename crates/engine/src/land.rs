@@ -91,6 +91,12 @@ pub(crate) fn wake(inner: &Arc<Inner>) {
 
 async fn land(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()> {
     let pending = inner.store.load_pending_intents(project.id()).await?;
+    for pinned in project.repo.pinned_landings().await? {
+        // What a crash left before the intention was on record, or after it was settled.
+        if pending.iter().all(|intent| intent.id != pinned) {
+            project.repo.unpin_landing(pinned).await?;
+        }
+    }
     let queue = inner.store.load_queue(project.id()).await?;
     let branches: BTreeSet<String> = pending
         .iter()

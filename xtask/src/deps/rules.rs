@@ -24,6 +24,15 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
             "woodward-server",
         ],
     ),
+    (
+        "woodward-torture",
+        &[
+            "woodward-core",
+            "woodward-api",
+            "woodward-engine",
+            "woodward-testkit",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

@@ -6,6 +6,8 @@ mod agents;
 
 use std::collections::BTreeMap;
 
+use woodward_core::backoff::Backoff;
+
 use super::branch::{self, BranchPattern};
 use super::environment::Variables;
 use super::error::{Problem, printable};
@@ -132,6 +134,11 @@ fn policy(file: &File) -> Policy {
     Policy {
         attempts_max: file.limits.attempts.value(),
         conflicts_max: file.limits.conflicts.value(),
+        backoff: Backoff {
+            base: file.limits.backoff.0,
+            cap: file.limits.backoff_max.0,
+            ..Backoff::default()
+        },
         fix: FixBudget {
             per_gate_max,
             total_max: total.unwrap_or(per_gate_max * 2),

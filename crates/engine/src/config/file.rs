@@ -10,6 +10,7 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
+use woodward_core::backoff::Backoff;
 use woodward_core::name::BadName;
 use woodward_core::{AgentName, GateName, Millis};
 
@@ -319,6 +320,10 @@ pub(super) struct LimitsFile {
     pub(super) fix_cycles_total: Option<Count<0, 1000>>,
     /// Landing conflicts that go back to the agent.
     pub(super) conflicts: Count<0, 100>,
+    /// The longest wait after a first failed run; it doubles with every further one.
+    pub(super) backoff: TimeSpan,
+    /// The longest wait after any failed run.
+    pub(super) backoff_max: TimeSpan,
 }
 
 impl Default for LimitsFile {
@@ -328,6 +333,8 @@ impl Default for LimitsFile {
             fix_cycles: Count::new(3),
             fix_cycles_total: None,
             conflicts: Count::new(3),
+            backoff: TimeSpan(Backoff::default().base),
+            backoff_max: TimeSpan(Backoff::default().cap),
         }
     }
 }

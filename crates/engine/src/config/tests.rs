@@ -141,6 +141,9 @@ fn limits_budget_and_review_become_the_policy() {
     assert_eq!(policy.budget.micro_usd_max, Some(2_500_000));
     assert_eq!(policy.review, ReviewRule::Risky);
     assert_eq!(policy.backoff, Policy::default().backoff);
+    let quick = parse("limits: { backoff: 100ms, backoff_max: 2s }").policy();
+    let (base, cap) = (quick.backoff.base, quick.backoff.cap);
+    assert_eq!((base, cap), (Millis(100), Millis::from_secs(2)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use woodward_core::event::Fault;
 use woodward_core::state::Purpose;
 use woodward_core::task::Worktree;
-use woodward_core::{CommitId, Fact, RunId, Task};
+use woodward_core::{CommitId, Fact, Policy, RunId, Task};
 use woodward_store::RunState;
 
 use super::{Driver, Scene};
@@ -42,11 +42,19 @@ impl Driver {
                     .await
             }
             Err(error) if error.is_stale() || self.handle.cancel.is_cancelled() => Err(error),
-            Err(error) => self.not_prepared(&scene.task, error).await,
+            Err(error) => {
+                let policy = scene.config.policy();
+                self.not_prepared(&scene.task, error, &policy).await
+            }
         }
     }
 
-    pub(super) async fn not_prepared(&self, task: &Task, error: EngineError) -> Result<bool> {
+    pub(super) async fn not_prepared(
+        &self,
+        task: &Task,
+        error: EngineError,
+        policy: &Policy,
+    ) -> Result<bool> {
         let fault = error.fault();
         if fault == Fault::Transient && matches!(error, EngineError::Store(_)) {
             return Err(error);
@@ -55,8 +63,7 @@ impl Driver {
         tracing::warn!(task = %task.name, note = note.as_str(), "its worktree could not be made ready");
         let fact = Fact::PrepareFailed { fault, note };
         let event = crate::clock::event(self.inner.claim(self.handle.epoch), fact);
-        let policy = woodward_core::Policy::default();
-        self.inner.persist(self.task, event, &policy).await?;
+        self.inner.persist(self.task, event, policy).await?;
         Ok(false)
     }
 

@@ -1,11 +1,14 @@
 //! Moving a branch that people share: by compare-and-swap, on the disk when it returns.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use woodward_core::{CommitId, IntentId};
 
 use super::error::GitError;
 use super::repo::Repo;
+
+const LANDINGS: &str = "refs/woodward/land";
 
 /// What became of a branch that was to move.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +71,20 @@ impl Repo {
             .map(|_| ())
     }
 
+    /// The landings for which something is kept. No process where a look at the disk says: none.
+    pub async fn pinned_landings(&self) -> Result<Vec<IntentId>, GitError> {
+        let loose = fs::read_dir(self.common_dir().join(LANDINGS));
+        if !self.is_reftable() && loose.into_iter().flatten().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let listed = self
+            .git(["for-each-ref", "--format=%(refname)", LANDINGS])
+            .text()
+            .await?;
+        let ids = listed.lines().filter_map(|name| name.rsplit('/').next());
+        Ok(ids.filter_map(|id| id.parse().ok()).collect())
+    }
+
     /// The checkout that has a branch checked out, the person's own or a linked one.
     pub async fn checkout_of(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         let answer = self
@@ -101,5 +118,5 @@ impl Repo {
 }
 
 fn landing_ref(intent: IntentId) -> String {
-    format!("refs/woodward/land/{intent}")
+    format!("{LANDINGS}/{intent}")
 }

@@ -101,11 +101,28 @@ impl Repo {
     pub async fn remove_worktree(&self, removal: &Removal<'_>) -> Result<Removed, GitError> {
         check_branch(removal.task)?;
         check_branch(removal.id)?;
-        let dir = trash_dir(removal.worktree)?.join(key(removal.worktree, removal.id));
+        let path = &removal.worktree.path;
+        let dir = trash_dir(path)?.join(key(path, removal.id));
         let entry = match TrashEntry::load(dir.clone()) {
             Some(entry) => entry,
             None => self.record(removal, dir).await?,
         };
+        self.carry_out(entry).await
+    }
+
+    /// Goes on with a removal that was cut off after the worktree had left its place; `None` if there
+    /// was none.
+    pub async fn finish_removal(&self, path: &Path, id: &str) -> Result<Option<Removed>, GitError> {
+        match TrashEntry::load(trash_dir(path)?.join(key(path, id))) {
+            // Otherwise what is there now is another one.
+            Some(entry) if !path.exists() || entry.dir.join(TREE).exists() => {
+                self.carry_out(entry).await.map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn carry_out(&self, entry: TrashEntry) -> Result<Removed, GitError> {
         let _turn = self.turn().await?;
         move_away(&entry.path, &entry.dir.join(TREE))?;
         move_away(&entry.admin, &self.kept_admin(&entry))?;
@@ -184,8 +201,15 @@ impl Repo {
         }
         let name = format!("refs/heads/{}", entry.branch);
         let delete = self.git(["update-ref", "-d", &name, tip.as_str()]);
-        let deleted = delete.durable().run().await;
-        Ok(deleted.is_ok() || self.tip(&entry.branch).await?.is_none())
+        let Err(error) = delete.durable().run().await else {
+            return Ok(true);
+        };
+        match self.tip(&entry.branch).await? {
+            None => Ok(true),
+            // It is where it was, so something else is wrong: git was killed, the disk is full.
+            Some(now) if now == *tip => Err(error),
+            Some(_) => Ok(false),
+        }
     }
 
     /// What is in the trash below a directory of worktrees, newest first.
@@ -310,15 +334,15 @@ impl Repo {
     }
 }
 
-fn trash_dir(worktree: &Worktree) -> Result<PathBuf, GitError> {
-    match worktree.path.parent() {
+fn trash_dir(path: &Path) -> Result<PathBuf, GitError> {
+    match path.parent() {
         Some(parent) => Ok(parent.join(".trash")),
-        None => Err(GitError::Gone(worktree.path.clone())),
+        None => Err(GitError::Gone(path.to_owned())),
     }
 }
 
-fn key(worktree: &Worktree, id: &str) -> String {
-    let name = worktree.path.file_name().unwrap_or_default();
+fn key(path: &Path, id: &str) -> String {
+    let name = path.file_name().unwrap_or_default();
     format!("{}-{}", name.to_string_lossy(), id.replace('/', "-"))
 }
 

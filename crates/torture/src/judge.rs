@@ -1,0 +1,225 @@
+//! Looks at what is left after the storm, and finds whatever is not as it must be.
+//!
+//! It believes nobody: the tasks' states come from the daemon, but what is on the branch, what is
+//! green and what was left behind are read from git, the disk and the process table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use woodward_core::State;
+use woodward_core::state::Failure;
+
+use crate::script::{Ending, Script};
+use crate::stage::Stage;
+
+/// How a task ended, as the daemon says.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub(crate) script: Script,
+    /// `None`: the daemon does not know it.
+    pub(crate) state: Option<State>,
+}
+
+/// One commit of the target branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Landing {
+    pub(crate) commit: String,
+    pub(crate) task: String,
+    pub(crate) intent: String,
+}
+
+/// Tasks that did not end as their script says.
+pub(crate) fn lost(tasks: &[Ended]) -> Vec<String> {
+    let wrong = |task: &&Ended| {
+        !matches!(
+            (task.script.ending, &task.state),
+            (Ending::Landed, Some(State::Landed { .. }))
+                | (
+                    Ending::Empty,
+                    Some(State::Failed {
+                        failure: Failure::Empty,
+                    })
+                )
+        )
+    };
+    let told = |task: &Ended| match &task.state {
+        None => format!("{} is unknown to the daemon", task.script.name),
+        Some(State::Failed { failure }) => format!("{} failed: {failure}", task.script.name),
+        Some(state) => format!("{} is {}: {state:?}", task.script.name, state.kind()),
+    };
+    tasks.iter().filter(wrong).map(told).collect()
+}
+
+/// Tasks and intents that are on the branch more than once, not at all, or without being on record.
+pub(crate) fn landed_wrongly(tasks: &[Ended], landings: &[Landing]) -> (Vec<String>, Vec<String>) {
+    let mut twice = Vec::new();
+    let mut by_task: BTreeMap<&str, &Landing> = BTreeMap::new();
+    let mut intents = BTreeSet::new();
+    for landing in landings {
+        if by_task.insert(&landing.task, landing).is_some() {
+            twice.push(format!("{} is on main twice", landing.task));
+        }
+        if !intents.insert(&landing.intent) {
+            twice.push(format!("intent {} is on main twice", landing.intent));
+        }
+    }
+    let mut unlike = Vec::new();
+    let mut recorded = BTreeSet::new();
+    for task in tasks {
+        let Some(State::Landed { commit, intent }) = &task.state else {
+            continue;
+        };
+        let name = task.script.name.as_str();
+        recorded.insert(name);
+        match by_task.get(name) {
+            None => unlike.push(format!("{name} is landed on record but not on main")),
+            Some(on_main) => {
+                if on_main.intent != intent.to_string() || on_main.commit != commit.as_str() {
+                    unlike.push(format!(
+                        "{name} is on record as {commit} by {intent}, on main it is {} by {}",
+                        on_main.commit, on_main.intent
+                    ));
+                }
+            }
+        }
+    }
+    for name in by_task.keys().filter(|name| !recorded.contains(*name)) {
+        unlike.push(format!("{name} is on main but not landed on record"));
+    }
+    (twice, unlike)
+}
+
+/// The landings on the target branch, oldest first, and commits there that are none.
+pub(crate) fn landings(stage: &Stage) -> Result<(Vec<Landing>, Vec<String>)> {
+    let format = "--format=%H%x1f%(trailers:key=Woodward-Task,valueonly,separator=%x2C)%x1f\
+                  %(trailers:key=Woodward-Intent,valueonly,separator=%x2C)";
+    let log = stage.git(&["log", "--first-parent", "--reverse", format, "main"])?;
+    let mut found = Vec::new();
+    let mut foreign = Vec::new();
+    // The first one is the project itself.
+    for line in log.lines().skip(1) {
+        let mut fields = line.split('\u{1f}').map(str::to_owned);
+        let mut next = || fields.next().unwrap_or_default();
+        let landing = Landing {
+            commit: next(),
+            task: next(),
+            intent: next(),
+        };
+        if landing.task.is_empty() || landing.intent.is_empty() {
+            foreign.push(format!("{} has no trailers", landing.commit));
+        } else {
+            found.push(landing);
+        }
+    }
+    Ok((found, foreign))
+}
+
+/// Commits of the target branch on which the project's check fails.
+pub(crate) fn red_commits(stage: &Stage) -> Result<Vec<String>> {
+    let clone = stage.scratch("judge");
+    let (from, to) = (stage.repo(), clone.display().to_string());
+    let from = from.display().to_string();
+    stage.git(&["clone", "--quiet", "--no-checkout", "--shared", &from, &to])?;
+    let mut red = Vec::new();
+    let commits = stage.git(&["rev-list", "--first-parent", "--reverse", "main"])?;
+    for commit in commits.lines() {
+        stage.git_in(
+            &clone,
+            &["checkout", "--quiet", "--force", "--detach", commit],
+        )?;
+        if let Some(said) = check(stage.command("sh"), &clone)? {
+            red.push(format!("{commit}: {said}"));
+        }
+    }
+    Ok(red)
+}
+
+/// What the check says of a directory it does not like.
+fn check(mut sh: Command, dir: &Path) -> Result<Option<String>> {
+    let output = sh.arg("check.sh").current_dir(dir).output()?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Ok((!output.status.success()).then_some(said))
+}
+
+/// Worktrees, branches and pins that landed tasks have left.
+pub(crate) fn leftovers(stage: &Stage, tasks: &[Ended]) -> Result<Vec<String>> {
+    let open: BTreeSet<&str> = tasks
+        .iter()
+        .filter(|task| !matches!(task.state, Some(State::Landed { .. })))
+        .map(|task| task.script.name.as_str())
+        .collect();
+    let mut left = Vec::new();
+    let branches = stage.git(&["for-each-ref", "--format=%(refname)", "refs/heads/woodward"])?;
+    for name in branches.lines() {
+        let task = name.split('/').nth(3).unwrap_or_default();
+        if !open.contains(task) {
+            left.push(format!("branch {name}"));
+        }
+    }
+    let pins = stage.git(&["for-each-ref", "--format=%(refname)", "refs/woodward/land"])?;
+    left.extend(pins.lines().map(|name| format!("pin {name}")));
+    let worktrees = stage.worktrees();
+    let list = stage.git(&["worktree", "list", "--porcelain"])?;
+    for line in list.lines() {
+        let Some(path) = line.strip_prefix("worktree ").map(Path::new) else {
+            continue;
+        };
+        let Ok(below) = path.strip_prefix(&worktrees) else {
+            continue;
+        };
+        let name = below.to_string_lossy();
+        if !name.starts_with('.') && !open.contains(name.as_ref()) {
+            left.push(format!("registered worktree {name}"));
+        }
+    }
+    for entry in std::fs::read_dir(&worktrees)
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') && !open.contains(name.as_str()) {
+            left.push(format!("directory {name}"));
+        }
+    }
+    Ok(left)
+}
+
+/// Lock files in the repository. Woodward's own is held by the kernel, not by its being there.
+pub(crate) fn stale_locks(git_dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut pending = vec![git_dir.to_owned()];
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if path.extension().is_some_and(|end| end == "lock")
+                && path != git_dir.join("woodward.lock")
+            {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found
+}
+
+/// What `git fsck` finds.
+pub(crate) fn fsck(stage: &Stage) -> Vec<String> {
+    match stage.git(&["fsck", "--full", "--no-dangling", "--no-progress"]) {
+        Ok(_) => Vec::new(),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// How the person's own checkout differs from the branch it has checked out.
+pub(crate) fn dirt(stage: &Stage) -> Result<Vec<String>> {
+    let status = stage.git(&["status", "--porcelain"])?;
+    Ok(status.lines().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+#[path = "judge/tests.rs"]
+mod tests;

@@ -1,0 +1,68 @@
+//! The real daemon with real git and real processes under kills, stampedes and the clock.
+//!
+//! Dev only. It starts its own daemon in a scratch directory, touches no process but those that carry
+//! its marks, and ends with a table and an exit code.
+
+mod daemon;
+mod judge;
+mod report;
+mod script;
+mod stage;
+mod torture;
+mod victims;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+/// Woodward under torture.
+#[derive(Debug, Parser)]
+#[command(name = "woodward-torture")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Torture(torture::Options),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            report::narrate(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether everything was as it should be.
+fn run(cli: Cli) -> Result<bool> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    let report = runtime.block_on(async {
+        match cli.command {
+            Command::Torture(options) => torture::run(&options).await,
+        }
+    })?;
+    report.print();
+    Ok(report.is_good())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,160 @@
+//! Kills at random moments while tasks are created, worked on and landed; then judgement.
+//!
+//! What is random comes from the seed. What the machine makes of it does not: a failing seed is a
+//! place to start from, not a replay.
+
+mod creator;
+mod settle;
+mod storm;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use woodward_api::OpenProject;
+use woodward_testkit::postgres::{PgServer, Profile};
+
+use crate::daemon::Daemon;
+use crate::judge::{self, Ended};
+use crate::report::{Report, millis, narrate, percentile};
+use crate::script;
+use crate::stage::Stage;
+use crate::victims::{Kind, Marks};
+use storm::{Storm, Toll};
+
+const CONCURRENT: usize = 6;
+const RECOVERY_MAX: Duration = Duration::from_secs(1);
+/// How long processes may be there after the end.
+const ORPHANS_MAX: Duration = Duration::from_secs(5);
+
+/// Kill everything at random moments, then see whether anything was lost
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How many processes are killed
+    #[arg(long, default_value_t = 1000)]
+    kills: u32,
+    /// Keep the state in PostgreSQL, and stop its server at random moments too
+    #[arg(long)]
+    postgres: bool,
+    /// How often the server is stopped at once; one for fifty kills otherwise
+    #[arg(long, requires = "postgres")]
+    stops: Option<u32>,
+    /// Where chance begins
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Leave everything on the disk, for a look at what went wrong
+    #[arg(long)]
+    keep: bool,
+}
+
+pub(crate) async fn run(options: &Options) -> Result<Report> {
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
+    let mut stage = Stage::new()?;
+    let server = if options.postgres {
+        let server = PgServer::start(Profile::Test)?;
+        stage.database = Some(server.create_database()?);
+        Some(server)
+    } else {
+        None
+    };
+    script::build(&stage, CONCURRENT, "never")?;
+    narrate(&format!("seed {seed}, in {}", stage.repo().display()));
+    let begun = Instant::now();
+    let stage = Arc::new(stage);
+    let outcome = torture(options, seed, &stage, server).await;
+    let stage = Arc::into_inner(stage);
+    if (options.keep || outcome.as_ref().map_or(true, |r| !r.is_good()))
+        && let Some(stage) = stage
+    {
+        narrate(&format!("everything is in {}", stage.keep().display()));
+    }
+    let mut report = outcome.with_context(|| format!("seed {seed}"))?;
+    report.tell("seed", seed);
+    report.tell("elapsed", format!("{:.1} s", begun.elapsed().as_secs_f64()));
+    Ok(report)
+}
+
+async fn torture(
+    options: &Options,
+    seed: u64,
+    stage: &Arc<Stage>,
+    server: Option<PgServer>,
+) -> Result<Report> {
+    let mut daemon = Daemon::start(stage)?;
+    daemon.ready(stage).await?;
+    let root = stage.repo().to_string_lossy().into_owned();
+    stage.client().open_project(&OpenProject { root }).await?;
+    let creator = creator::start(Arc::clone(stage), seed, CONCURRENT * 2);
+    let stops = options.stops.unwrap_or(options.kills / 50);
+    let mut storm = Storm::new(stage, daemon, seed, server);
+    let raged = storm.rage(options.kills, stops).await;
+    let scripts = creator.finish().await;
+    raged?;
+    let scripts = scripts?;
+    let calm = Instant::now();
+    settle::until_quiet(&mut storm, &scripts).await?;
+    let settled = calm.elapsed();
+    let mut tasks = Vec::new();
+    for script in scripts {
+        let state = match stage.client().task(&script.name).await {
+            Ok(detail) => Some(detail.state),
+            Err(error) => {
+                narrate(&format!("{}: {error}", script.name));
+                None
+            }
+        };
+        tasks.push(Ended { script, state });
+    }
+    let left = settle::until_cleared(stage, &tasks).await?;
+    let (toll, daemon, _server) = storm.end();
+    daemon.stop(stage).await?;
+    let marks = Marks::of(stage);
+    let orphans = settle::until_alone(&marks, ORPHANS_MAX).await;
+    narrate("judging");
+    let mut report = judged(stage, &tasks, left, orphans)?;
+    tell(&mut report, &toll, settled);
+    Ok(report)
+}
+
+fn judged(
+    stage: &Stage,
+    tasks: &[Ended],
+    left: Vec<String>,
+    orphans: Vec<String>,
+) -> Result<Report> {
+    let (landings, foreign) = judge::landings(stage)?;
+    let (twice, unlike) = judge::landed_wrongly(tasks, &landings);
+    let mut report = Report::default();
+    report.tell("tasks created", tasks.len());
+    report.tell("tasks on main", landings.len());
+    report.none("tasks lost", judge::lost(tasks));
+    report.none("landed twice", twice);
+    report.none("record and main differ", unlike);
+    report.none("foreign commits on main", foreign);
+    report.none("red commits on main", judge::red_commits(stage)?);
+    report.none("orphan processes after 5 s", orphans);
+    report.none(
+        "stale locks",
+        judge::stale_locks(&stage.repo().join(".git")),
+    );
+    report.none("leftovers of landed tasks", left);
+    report.none("dirt in the checkout", judge::dirt(stage)?);
+    report.none("git fsck", judge::fsck(stage));
+    Ok(report)
+}
+
+fn tell(report: &mut Report, toll: &Toll, settled: Duration) {
+    for kind in Kind::ALL {
+        report.tell(&format!("kills: {}", kind.word()), toll.kills(kind));
+    }
+    if toll.stops > 0 {
+        report.tell("stops of PostgreSQL", toll.stops);
+    }
+    let p95 = percentile(&toll.recoveries, 95);
+    report.tell("recoveries", toll.recoveries.len());
+    report.tell("recovery p50", millis(percentile(&toll.recoveries, 50)));
+    report.want("recovery p95", millis(p95), "< 1 s", p95 < RECOVERY_MAX);
+    report.tell("recovery max", millis(percentile(&toll.recoveries, 100)));
+    report.tell("quiet after", format!("{:.1} s", settled.as_secs_f64()));
+}
