@@ -225,10 +225,12 @@ impl<'a> Person<'a> {
         self.reviewed = true;
         for task in tasks {
             let name = task.name.as_str();
-            let change = self.client.task(name).await?.change.unwrap_or_default();
+            let detail = self.client.task(name).await?;
+            let change = detail.change.unwrap_or_default();
             let files = count(change.files_total.into(), "file");
+            let asked = detail.prompt.unwrap_or_default();
             let (added, removed) = (change.added, change.removed);
-            let shown = format!("{} · {files} +{added} −{removed}", progress(task));
+            let shown = format!("{} · {files} +{added} −{removed}", asked.trim());
             self.screen.note("✓", Tone::Good, name, &shown)?;
         }
         tokio::time::sleep(READING).await;

@@ -36,6 +36,7 @@ pub(super) struct Screen {
 #[derive(Debug)]
 struct Live {
     all: MultiProgress,
+    gap: ProgressBar,
     bars: BTreeMap<String, ProgressBar>,
 }
 
@@ -107,6 +108,7 @@ impl Screen {
     /// Nothing moves any more.
     pub(super) fn close(&mut self) {
         if let Some(live) = self.live.take() {
+            live.gap.abandon();
             for bar in live.bars.values().filter(|bar| !bar.is_finished()) {
                 bar.abandon();
             }
@@ -117,6 +119,10 @@ impl Screen {
 impl Live {
     fn new(tasks: &[&str], look: Look) -> Self {
         let all = MultiProgress::new();
+        // Between what stays and what moves.
+        let gap = all.add(ProgressBar::new(0));
+        gap.set_style(ProgressStyle::with_template(" ").expect("the template is well formed"));
+        gap.tick();
         let bars = tasks.iter().map(|task| {
             let bar = all.add(ProgressBar::new(steps(StateKind::Landed)));
             bar.set_style(style(look));
@@ -125,7 +131,7 @@ impl Live {
             ((*task).to_owned(), bar)
         });
         let bars = bars.collect();
-        Self { all, bars }
+        Self { all, gap, bars }
     }
 
     fn show(&self, task: &str, state: StateKind, what: &str, look: Look) {
