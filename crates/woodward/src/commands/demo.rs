@@ -60,6 +60,10 @@ impl Demo {
         let left = daemon.end(told.is_err()).await;
         let mut summary = match told {
             Ok(summary) => summary,
+            Err(failure) if failure.exit == Exit::Interrupted => {
+                out.say(&interrupted_text(left, &place));
+                return Err(failure);
+            }
             Err(failure) => return Err(with_place(failure, &place)),
         };
         summary.processes_left = left;
@@ -105,6 +109,15 @@ async fn show(place: &Place, daemon: &mut Daemon, screen: &mut Screen) -> Outcom
     screen.close();
     let proof = proof::gather(place, screen).await?;
     Summary::of(client, place, proof).await
+}
+
+fn interrupted_text(left: usize, place: &Place) -> String {
+    let running = match left {
+        0 => "nothing of the demo is left running".to_owned(),
+        left => format!("{left} of the demo's processes could not be ended"),
+    };
+    let directory = shell::quoted(&place.root().display().to_string());
+    format!("interrupted; {running}\nRemove it: rm -rf {directory}")
 }
 
 fn with_place(failure: Failure, place: &Place) -> Failure {

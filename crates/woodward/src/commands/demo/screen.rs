@@ -108,10 +108,14 @@ impl Screen {
     /// Nothing moves any more.
     pub(super) fn close(&mut self) {
         if let Some(live) = self.live.take() {
-            live.gap.abandon();
             for bar in live.bars.values().filter(|bar| !bar.is_finished()) {
                 bar.abandon();
             }
+            live.gap.abandon();
+            // The cursor is left at the end of the last line. Whether that can be said any more
+            // does not matter: the demo is ended in order all the same.
+            drop(live);
+            let _ = self.out.text("\n");
         }
     }
 }
@@ -125,7 +129,7 @@ impl Live {
         gap.tick();
         let bars = tasks.iter().map(|task| {
             let bar = all.add(ProgressBar::new(steps(StateKind::Landed)));
-            bar.set_style(style(look));
+            bar.set_style(style(look, "·"));
             bar.set_prefix(look.paint(Tone::Strong, &text::pad(task, NAME)));
             bar.enable_steady_tick(TICK);
             ((*task).to_owned(), bar)
@@ -142,12 +146,14 @@ impl Live {
         bar.set_position(steps(state));
         bar.set_message(format!("{word} {}", look.fit(what, BEFORE)));
         if state == StateKind::Landed && !bar.is_finished() {
+            bar.set_style(style(look, "✓"));
             bar.finish();
         }
     }
 }
 
-fn style(look: Look) -> ProgressStyle {
+/// A line; `end` is its mark once nothing moves there any more.
+fn style(look: Look, end: &str) -> ProgressStyle {
     let template = if look.colour {
         "  {spinner:.cyan} {prefix} {bar:12.green/bright.black} {msg}"
     } else {
@@ -156,7 +162,7 @@ fn style(look: Look) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .expect("the template is well formed")
         .progress_chars("━━─")
-        .tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", "✓"])
+        .tick_strings(&["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏", end])
 }
 
 /// How far along its way a task is.
