@@ -20,6 +20,7 @@ mod reject;
 mod resume;
 mod retry;
 mod rm;
+mod scripted_agent;
 mod show;
 mod status;
 mod timeline;
@@ -80,6 +81,8 @@ pub(crate) enum Command {
     Completions(completions::Completions),
     Help(help::Help),
     Version(version::Version),
+    #[command(hide = true)]
+    ScriptedAgent(scripted_agent::ScriptedAgent),
 }
 
 impl Default for Command {
@@ -95,6 +98,7 @@ impl Command {
         match self {
             Self::Completions(completions) => Some(completions.run(out)),
             Self::Help(help) => Some(help.run(out)),
+            Self::ScriptedAgent(agent) => Some(agent.run(out)),
             _ => None,
         }
     }
@@ -105,7 +109,7 @@ impl Command {
             Self::Init(init) => init.run(session).await,
             Self::Up(up) => up.run(session).await,
             Self::Down(down) => down.run(session).await,
-            Self::Demo(demo) => demo.run(session).await,
+            Self::Demo(demo) => demo.run(session.out).await,
             Self::Create(create) => create.run(session).await,
             Self::Prompt(prompt) => prompt.run(session).await,
             Self::Answer(answer) => answer.run(session).await,
@@ -129,6 +133,7 @@ impl Command {
             Self::Version(version) => version.run(session).await,
             Self::Completions(completions) => completions.run(&session.out),
             Self::Help(help) => help.run(&session.out),
+            Self::ScriptedAgent(agent) => agent.run(&session.out),
         }
     }
 }

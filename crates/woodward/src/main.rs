@@ -72,11 +72,18 @@ fn run(cli: Cli, out: Output) -> Outcome<ExitCode> {
     if let Some(outcome) = command.offline(&out) {
         return outcome.map(|()| ExitCode::SUCCESS);
     }
-    let session = session?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("this process can't get ready: {error}")))?;
+    // It has places of its own, and when interrupted it must first end what it has started.
+    let command = match command {
+        Command::Demo(demo) => {
+            return runtime.block_on(demo.run(out)).map(|()| ExitCode::SUCCESS);
+        }
+        command => command,
+    };
+    let session = session?;
     let outcome = runtime.block_on(async {
         tokio::select! {
             biased;

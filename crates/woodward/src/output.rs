@@ -89,6 +89,16 @@ impl Output {
         )
     }
 
+    /// How the answer shall look.
+    pub(crate) const fn look(&self) -> Look {
+        self.look
+    }
+
+    /// Whether anything is said beside the answer.
+    pub(crate) const fn narrates(&self) -> bool {
+        !self.manner.quiet && !self.manner.json
+    }
+
     /// Whether the answer is wanted as JSON.
     pub(crate) const fn json(&self) -> bool {
         self.manner.json
