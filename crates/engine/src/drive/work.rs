@@ -64,6 +64,7 @@ impl Driver {
         };
         let mut record = self.run_record(scene, run, purpose, &begun);
         self.take_messages(scene, &begun, &mut record).await?;
+        let mut tip = None;
         let seen = loop {
             tokio::select! {
                 seen = supervise::ended(&dir) => break seen?,
@@ -72,7 +73,11 @@ impl Driver {
                     break supervise::stop(&dir, STOP_GRACE).await?;
                 }
                 () = tokio::time::sleep(PROGRESS_EVERY) => {
-                    self.note_commits(scene, worktree).await;
+                    let now = scene.project.repo.loose_tip(&worktree.branch);
+                    if now != tip {
+                        tip = now;
+                        self.note_commits(scene, worktree).await;
+                    }
                 }
             }
         };

@@ -52,6 +52,13 @@ impl Repo {
         })
     }
 
+    /// Where a branch is, as its own file says; no process is started. `None` where git keeps it in
+    /// another way.
+    pub fn loose_tip(&self, branch: &str) -> Option<String> {
+        let file = self.common_dir().join("refs/heads").join(branch);
+        std::fs::read_to_string(file).ok()
+    }
+
     /// How many commits a branch has that `base` does not have.
     pub async fn commits_beyond(&self, base: &CommitId, branch: &str) -> Result<u32, GitError> {
         let range = format!("{base}..refs/heads/{branch}");
