@@ -141,7 +141,9 @@ impl Summary {
                 ),
             ),
             claim(
-                self.commits_green == self.commits && self.tests_passed == self.tests_total,
+                self.commits_green == self.commits
+                    && self.tests_total > 0
+                    && self.tests_passed == self.tests_total,
                 format!(
                     "main is green at {} of its {}; {} of {} pass now",
                     self.commits_green,
@@ -159,8 +161,9 @@ impl Summary {
                 format!(
                     "{} left running, after {}",
                     match self.processes_left {
-                        0 => "no process".to_owned(),
-                        left => count(number(left), "process(es)"),
+                        0 => "no process is".to_owned(),
+                        1 => "1 process is".to_owned(),
+                        left => format!("{left} processes are"),
                     },
                     seconds(self.duration_ms)
                 ),
@@ -244,6 +247,53 @@ fn most_at_once(spans: &[(Timestamp, Timestamp)]) -> (usize, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn good() -> Summary {
+        Summary {
+            tasks: 5,
+            landed: 5,
+            agents_at_once: 5,
+            agents_at_once_ms: 1_700,
+            runs: 7,
+            fix_cycles: 1,
+            conflicts_resolved: 1,
+            questions_answered: 1,
+            commits: 6,
+            commits_green: 6,
+            tests_passed: 9,
+            tests_total: 9,
+            fsck_clean: true,
+            checkout_clean: true,
+            processes_left: 0,
+            duration_ms: 9_000,
+            directory: "/tmp/demo".into(),
+            removed: false,
+        }
+    }
+
+    #[test]
+    fn each_claim_can_fail() {
+        assert!(good().holds());
+        let spoiled: [fn(&mut Summary); 10] = [
+            |s| s.landed = 4,
+            |s| s.commits = 7,
+            |s| s.agents_at_once = 1,
+            |s| s.fix_cycles = 0,
+            |s| s.conflicts_resolved = 0,
+            |s| s.questions_answered = 0,
+            |s| s.commits_green = 5,
+            |s| s.tests_passed = 8,
+            |s| s.fsck_clean = false,
+            |s| s.processes_left = 2,
+        ];
+        for (number, spoil) in spoiled.into_iter().enumerate() {
+            let mut summary = good();
+            spoil(&mut summary);
+            assert!(!summary.holds(), "number {number}");
+            let text = summary.text(false, Look::PLAIN);
+            assert!(text.contains("  ✗ "), "number {number}: {text}");
+        }
+    }
 
     #[test]
     fn only_what_runs_at_the_same_moment_counts_as_at_once() {
