@@ -890,6 +890,20 @@ fn a_cancelled_task_brought_back_lies_still_with_its_worktree() {
     story.tell(Fact::Resumed);
     assert_eq!(story.purpose(), &Purpose::Continue);
 
+    // A follow-up was given up while its agent had the message: that is still to be done.
+    let mut told = Story::in_review();
+    told.tell(Fact::PromptGiven {
+        message: message(7),
+    });
+    told.picked_up(2);
+    told.tell(Fact::MessageAccepted {
+        message: message(7),
+    });
+    told.tell(Fact::Cancelled { reason: "".into() });
+    told.tell(Fact::Restored { worktree: None });
+    told.tell(Fact::Resumed);
+    assert_eq!(told.purpose(), &Purpose::FollowUp);
+
     let mut draft = Story(World::create(new_task(false, &[]), Policy::default()));
     draft.tell(Fact::Cancelled { reason: "".into() });
     draft.tell(Fact::Restored { worktree: None });

@@ -136,7 +136,12 @@ fn a_store_that_compares_no_epochs_is_found_out() {
 
 #[test]
 fn a_ref_that_moves_blindly_is_found_out() {
-    assert_eq!(found(NO_CAS, 1_000), Invariant::MainKeepsHistory);
+    // Moved again after its landing was closed, or back over somebody else's push.
+    let found = found(NO_CAS, 1_000);
+    assert!(
+        [Invariant::MainKeepsHistory, Invariant::MainMovesWithIntent].contains(&found),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -176,8 +176,11 @@ pub(super) fn restored(change: &mut Change<'_>, worktree: Option<&Worktree>) -> 
         change.go(State::Draft);
         return Ok(());
     }
+    // What an agent had taken when the task was given up, no run has come to an end with.
+    let heard_all = change.task.taken.is_empty() && change.task.unread.is_empty();
     let purpose = match change.task.head.clone() {
-        Some(commit) => Purpose::Verify { commit },
+        Some(commit) if heard_all => Purpose::Verify { commit },
+        Some(_) => Purpose::FollowUp,
         None => Purpose::Continue,
     };
     change.go(State::Paused {
