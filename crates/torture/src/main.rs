@@ -8,6 +8,7 @@ mod judge;
 mod report;
 mod script;
 mod stage;
+mod stampede;
 mod torture;
 mod victims;
 
@@ -27,6 +28,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Torture(torture::Options),
+    Stampede(stampede::Options),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn run(cli: Cli) -> Result<bool> {
     let report = runtime.block_on(async {
         match cli.command {
             Command::Torture(options) => torture::run(&options).await,
+            Command::Stampede(options) => stampede::run(&options).await,
         }
     })?;
     report.print();
