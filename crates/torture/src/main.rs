@@ -5,6 +5,7 @@
 
 mod daemon;
 mod judge;
+mod lifecycle;
 mod report;
 mod script;
 mod stage;
@@ -29,6 +30,7 @@ struct Cli {
 enum Command {
     Torture(torture::Options),
     Stampede(stampede::Options),
+    Lifecycle(lifecycle::Options),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +55,7 @@ fn run(cli: Cli) -> Result<bool> {
         match cli.command {
             Command::Torture(options) => torture::run(&options).await,
             Command::Stampede(options) => stampede::run(&options).await,
+            Command::Lifecycle(options) => lifecycle::run(&options).await,
         }
     })?;
     report.print();
