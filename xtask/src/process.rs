@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 /// How a child ended, as a shell would number it.
@@ -63,6 +63,12 @@ impl Cmd {
             cargo.program = program;
         }
         cargo
+    }
+
+    /// Shows another program's name than its path, where a person would type that.
+    pub(crate) fn shown_as(mut self, shown: &str) -> Self {
+        self.shown = shown.to_owned();
+        self
     }
 
     pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: &[A]) -> Self {
@@ -138,6 +144,22 @@ pub(crate) fn repository_root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the xtask package is a directory of the repository")
+}
+
+/// Where cargo puts what it builds: it has put this program there, too.
+pub(crate) fn target_directory() -> PathBuf {
+    std::env::current_exe()
+        .ok()
+        .and_then(|own| {
+            // Tests of this program are one directory further down.
+            let profile = own.parent()?;
+            let profile = match profile.ends_with("deps") {
+                true => profile.parent()?,
+                false => profile,
+            };
+            Some(profile.parent()?.to_owned())
+        })
+        .unwrap_or_else(|| repository_root().join("target"))
 }
 
 fn quoted(argument: &str) -> String {

@@ -188,7 +188,7 @@ async fn remove_worktree(inner: &Inner, effect: &Effect, worktree: &Worktree) ->
         Ok(place) => place,
         // Removed before, if only in part, or never made; another one there is not ours to touch.
         Err(GitError::Gone(_) | GitError::PathTaken(_)) => {
-            project.repo.finish_removal(&path, &id).await?;
+            project.repo.finish_removals(&path).await?;
             return Ok(());
         }
         Err(error) => return Err(error.into()),

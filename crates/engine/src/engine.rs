@@ -115,8 +115,8 @@ impl Engine {
     /// # Errors
     /// When another engine has this state, or it can't be opened.
     pub async fn start(options: Options) -> Result<Self> {
-        let lock = start::lock(&options.paths)?;
-        let store = options.database.open(&options.paths.database()).await?;
+        let lock = start::lock(&options.paths).await?;
+        let store = start::open(&options).await?;
         let worker = start::worker(&options.paths)?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let inner = Arc::new(Inner {

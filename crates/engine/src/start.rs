@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use tokio::time::Instant;
 use woodward_core::{Millis, WorkerId};
-use woodward_store::{Retention, StoreError, TaskFilter, fresh_uuid};
+use woodward_store::{Retention, Store, StoreError, TaskFilter, fresh_uuid};
 
-use crate::engine::{Database, Inner};
+use crate::engine::{Database, Inner, Options};
 use crate::error::{EngineError, Result};
 use crate::paths::Paths;
 use crate::project::Project;
@@ -23,11 +24,15 @@ const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
 /// How long git commands of a killed engine get to finish.
 const ORPHANS_GET: Duration = Duration::from_millis(500);
+/// How long a lock may still be held by a child that a killed engine had forked and that has not become
+/// another program yet.
+const LOCK_GETS: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// How long removed worktrees stay in the trash.
 const TRASH_KEPT: Millis = Millis::from_days(14);
 
 /// Makes the state directory and holds its lock.
-pub(crate) fn lock(paths: &Paths) -> Result<File> {
+pub(crate) async fn lock(paths: &Paths) -> Result<File> {
     let state = paths.state();
     fs::DirBuilder::new()
         .recursive(true)
@@ -44,14 +49,37 @@ pub(crate) fn lock(paths: &Paths) -> Result<File> {
         .write(true)
         .open(&path)
         .map_err(EngineError::file(path.display().to_string()))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::InUse {
-            path: state.to_owned(),
-            pid: "?".into(),
+    let deadline = Instant::now() + LOCK_GETS;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                tokio::time::sleep(LOCK_PAUSE).await;
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(StoreError::InUse {
+                    path: state.to_owned(),
+                    pid: "?".into(),
+                }
+                .into());
+            }
+            Err(error) => {
+                return Err(EngineError::file(path.display().to_string())(error.into()));
+            }
         }
-        .into()),
-        Err(error) => Err(EngineError::file(path.display().to_string())(error.into())),
+    }
+}
+
+/// Opens the database. The state is ours: only what a dead engine has left can be in the way.
+pub(crate) async fn open(options: &Options) -> Result<Arc<dyn Store>> {
+    let deadline = Instant::now() + LOCK_GETS;
+    loop {
+        match options.database.open(&options.paths.database()).await {
+            Err(EngineError::Store(StoreError::InUse { .. })) if Instant::now() < deadline => {
+                tokio::time::sleep(LOCK_PAUSE).await;
+            }
+            opened => return opened,
+        }
     }
 }
 

@@ -42,8 +42,8 @@ impl Daemon {
         })
     }
 
-    pub(crate) fn pid(&self) -> i32 {
-        i32::try_from(self.child.id()).unwrap_or(i32::MAX)
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits until it has taken up its work, and says how long that took since its start.

@@ -5,9 +5,11 @@
 
 mod daemon;
 mod judge;
+mod lifecycle;
 mod report;
 mod script;
 mod stage;
+mod stampede;
 mod torture;
 mod victims;
 
@@ -27,6 +29,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Torture(torture::Options),
+    Stampede(stampede::Options),
+    Lifecycle(lifecycle::Options),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +54,8 @@ fn run(cli: Cli) -> Result<bool> {
     let report = runtime.block_on(async {
         match cli.command {
             Command::Torture(options) => torture::run(&options).await,
+            Command::Stampede(options) => stampede::run(&options).await,
+            Command::Lifecycle(options) => lifecycle::run(&options).await,
         }
     })?;
     report.print();

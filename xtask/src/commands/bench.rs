@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: the measurements, one row each.
 
+use crate::commands::torture::{self, Profile};
 use crate::process::Cmd;
 use anyhow::{Result, bail};
 use std::ffi::OsString;
@@ -7,17 +8,35 @@ use std::process::ExitCode;
 
 struct Row {
     name: &'static str,
-    package: &'static str,
-    target: &'static str,
+    how: How,
     measures: &'static str,
 }
 
-const BENCHES: &[Row] = &[Row {
-    name: "store",
-    package: "woodward-store",
-    target: "store",
-    measures: "claims and transitions a second on SQLite and PostgreSQL",
-}];
+enum How {
+    /// A cargo bench.
+    Bench {
+        package: &'static str,
+        target: &'static str,
+    },
+    /// A command of the torturer, which needs the daemon beside it.
+    Daemon,
+}
+
+const BENCHES: &[Row] = &[
+    Row {
+        name: "store",
+        how: How::Bench {
+            package: "woodward-store",
+            target: "store",
+        },
+        measures: "claims and transitions a second on SQLite and PostgreSQL",
+    },
+    Row {
+        name: "lifecycle",
+        how: How::Daemon,
+        measures: "tasks from creation to landed against bare git, start-up, idling",
+    },
+];
 
 /// Run a measurement, e.g. `cargo xtask bench store`
 ///
@@ -33,11 +52,17 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn run(&self) -> Result<ExitCode> {
-        Ok(command(self.name.as_deref(), &self.args)?.run()?.into())
+        let row = row(self.name.as_deref())?;
+        match row.how {
+            How::Bench { package, target } => {
+                Ok(command(package, target, &self.args).run()?.into())
+            }
+            How::Daemon => torture::run(row.name, &self.args, Profile::Release),
+        }
     }
 }
 
-fn command(name: Option<&str>, arguments: &[OsString]) -> Result<Cmd> {
+fn row(name: Option<&str>) -> Result<&'static Row> {
     let Some(row) = BENCHES.iter().find(|row| Some(row.name) == name) else {
         let asked = match name {
             Some(name) => format!("there is no bench `{name}`"),
@@ -45,28 +70,30 @@ fn command(name: Option<&str>, arguments: &[OsString]) -> Result<Cmd> {
         };
         let known: String = BENCHES
             .iter()
-            .map(|row| format!("\n  cargo xtask bench {}   {}", row.name, row.measures))
+            .map(|row| format!("\n  cargo xtask bench {:<9}  {}", row.name, row.measures))
             .collect();
         bail!("{asked}; known are:{known}");
     };
-    let bench = [
-        "bench",
-        "--locked",
-        "-p",
-        row.package,
-        "--bench",
-        row.target,
-    ];
-    Ok(Cmd::cargo(&bench).args(&["--"]).args(arguments))
+    Ok(row)
+}
+
+fn command(package: &str, target: &str, arguments: &[OsString]) -> Cmd {
+    Cmd::cargo(&["bench", "--locked", "-p", package, "--bench", target])
+        .args(&["--"])
+        .args(arguments)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::command;
+    use super::{command, row};
 
     #[test]
     fn a_known_bench_gets_its_arguments() {
-        let cmd = command(Some("store"), &["--clients".into(), "64".into()]).unwrap();
+        let cmd = command(
+            "woodward-store",
+            "store",
+            &["--clients".into(), "64".into()],
+        );
         assert_eq!(
             cmd.to_string(),
             "cargo bench --locked -p woodward-store --bench store -- --clients 64"
@@ -76,7 +103,8 @@ mod tests {
     #[test]
     fn an_unknown_bench_lists_the_known_ones() {
         for name in [Some("stor"), None] {
-            let text = command(name, &[]).unwrap_err().to_string();
+            let text = row(name).err().map(|error| error.to_string());
+            let text = text.unwrap_or_default();
             assert!(text.contains("cargo xtask bench store"), "{text}");
         }
     }

@@ -7,6 +7,7 @@ mod lint;
 mod setup;
 mod sim;
 mod test;
+mod torture;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -19,6 +20,8 @@ pub(crate) enum Command {
     Test(test::Test),
     Lint(lint::Lint),
     Sim(sim::Sim),
+    Torture(torture::Torture),
+    Stampede(torture::Stampede),
     Bench(bench::Bench),
     Fixtures(fixtures::Fixtures),
     Deps(deps::Deps),
@@ -31,6 +34,8 @@ impl Command {
             Self::Test(command) => Ok(command.run()),
             Self::Lint(command) => Ok(command.run()),
             Self::Sim(command) => command.run(),
+            Self::Torture(command) => command.run(),
+            Self::Stampede(command) => command.run(),
             Self::Bench(command) => command.run(),
             Self::Fixtures(command) => command.run(),
             Self::Deps(command) => command.run(),

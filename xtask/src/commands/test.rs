@@ -2,19 +2,22 @@
 //!
 //! CI must never run anything that this does not.
 
+use crate::commands::torture::{self, Profile};
 use crate::commands::{lint, setup, sim};
 use crate::process::Cmd;
 use crate::steps::{self, Step};
 use std::process::ExitCode;
 
 const SIM_SEEDS: &str = "20000";
+const KILLS: &[&str] = &["--kills", "60"];
+const KILLS_POSTGRES: &[&str] = &["--postgres", "--kills", "40", "--stops", "3"];
 
-/// Run everything that CI runs: setup, lint, tests, simulation
+/// Run everything that CI runs: setup, lint, tests, simulation, torture
 ///
 /// Stops at the first failure and shows the command to run it again.
 #[derive(clap::Args)]
 pub(crate) struct Test {
-    /// Leave out the simulation, for the loop while you work
+    /// Leave out the simulation and the torture, for the loop while you work
     #[arg(long)]
     fast: bool,
 }
@@ -33,6 +36,13 @@ impl Test {
         ));
         if !self.fast {
             steps.push(Step::child("sim", sim::command(&["--seeds", SIM_SEEDS])));
+            let torture = |name, arguments| torture::command(name, arguments, Profile::Dev);
+            steps.extend([
+                Step::child("build", torture::build(Profile::Dev)),
+                Step::child("stampede", torture("stampede", &[])),
+                Step::child("torture", torture("torture", KILLS)),
+                Step::child("torture", torture("torture", KILLS_POSTGRES)),
+            ]);
         }
         steps::run(&steps)
     }

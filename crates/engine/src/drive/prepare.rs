@@ -150,6 +150,7 @@ impl Driver {
     ) -> Result<()> {
         let Scene { task, project, .. } = scene;
         let Some(left) = project.repo.occupant(path) else {
+            project.repo.finish_removals(path).await?;
             return Ok(());
         };
         let same_name = left.branch.rsplit_once('/').map(|(own, _)| own) == own;

@@ -110,16 +110,28 @@ impl Repo {
         self.carry_out(entry).await
     }
 
-    /// Goes on with a removal that was cut off after the worktree had left its place; `None` if there
-    /// was none.
-    pub async fn finish_removal(&self, path: &Path, id: &str) -> Result<Option<Removed>, GitError> {
-        match TrashEntry::load(trash_dir(path)?.join(key(path, id))) {
-            // Otherwise what is there now is another one.
-            Some(entry) if !path.exists() || entry.dir.join(TREE).exists() => {
-                self.carry_out(entry).await.map(Some)
+    /// Goes on with removals of what was once at `path` that were cut off half-way. Says how many
+    /// branches went with that. Needs no process where nothing was cut off.
+    pub async fn finish_removals(&self, path: &Path) -> Result<usize, GitError> {
+        let start = key(path, "");
+        let entries = fs::read_dir(trash_dir(path)?).into_iter().flatten();
+        let mut finished = 0;
+        for dir in entries.flatten().map(|entry| entry.path()) {
+            let name = dir.file_name().unwrap_or_default().to_string_lossy();
+            if !name.starts_with(&start) {
+                continue;
             }
-            _ => Ok(None),
+            let Some(entry) = TrashEntry::load(dir).filter(|entry| entry.path == path) else {
+                continue;
+            };
+            let moved = entry.dir.join(TREE).exists() && self.kept_admin(&entry).exists();
+            // What is at its place may be another one by now.
+            if (moved || !path.exists()) && self.has_branch(&entry.branch).await? {
+                let removed = self.carry_out(entry).await?;
+                finished += usize::from(!removed.branch_kept);
+            }
         }
+        Ok(finished)
     }
 
     async fn carry_out(&self, entry: TrashEntry) -> Result<Removed, GitError> {

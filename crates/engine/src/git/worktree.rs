@@ -223,7 +223,7 @@ impl Repo {
     }
 
     /// Whether a branch exists, without a process where that can be seen.
-    async fn has_branch(&self, branch: &str) -> Result<bool, GitError> {
+    pub(crate) async fn has_branch(&self, branch: &str) -> Result<bool, GitError> {
         if self.is_reftable() {
             return Ok(self.tip(branch).await?.is_some());
         }

@@ -13,7 +13,7 @@ use crate::stage::Stage;
 use crate::victims::{Kind, Marks, Victim};
 
 /// How long the system is left alone between two kills, at most.
-const LULL_MAX_MS: u64 = 120;
+const LULL_MAX_MS: u64 = 200;
 /// How soon after its start a daemon is killed again, at most.
 const SOON_MS: u64 = 150;
 /// How long PostgreSQL stays away, at most.

@@ -1,0 +1,239 @@
+//! The measurements themselves.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use woodward_core::StateKind;
+use woodward_core::policy::ReviewRule;
+
+use super::TASKS;
+use super::place::Place;
+
+/// The kernel counts processor time in this many ticks a second.
+const TICKS: f64 = 100.0;
+
+/// Ours and raw, one right after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    pub(super) ours: Duration,
+    pub(super) raw: Duration,
+}
+
+impl Pair {
+    pub(super) fn ratio(&self) -> f64 {
+        self.ours.as_secs_f64() / self.raw.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Tasks created, run and landed.
+pub(super) async fn lives(place: &mut Place, rounds: usize) -> Result<Vec<Pair>> {
+    let mut pairs = Vec::new();
+    // The first round warms both up and does not count.
+    for round in 0..=rounds {
+        let names = place.names(TASKS);
+        let begun = Instant::now();
+        place.create(&names, "quick", ReviewRule::Never).await?;
+        place.until(&names, StateKind::Landed).await?;
+        let ours = begun.elapsed();
+        settle(place).await?;
+        let raw = place.bare(round)?;
+        if round > 0 {
+            pairs.push(Pair { ours, raw });
+        }
+    }
+    Ok(pairs)
+}
+
+/// What happens after the last landing is not measured, and must not disturb what is measured next.
+async fn settle(place: &Place) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let left = fs::read_dir(place.stage.worktrees());
+        let left = left.into_iter().flatten().flatten();
+        let tasks = left.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+        if tasks.count() == 0 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("worktrees of landed tasks are still there");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Tasks created until all agents run, against as many `git worktree add`.
+pub(super) async fn starts(place: &mut Place, rounds: usize) -> Result<Vec<Pair>> {
+    let mut pairs = Vec::new();
+    for round in 0..=rounds {
+        place.let_go(false)?;
+        let names = place.names(TASKS);
+        let begun = Instant::now();
+        place.create(&names, "patient", ReviewRule::Never).await?;
+        place.until_seen(&names).await?;
+        let ours = begun.elapsed();
+        place.let_go(true)?;
+        place.until(&names, StateKind::Landed).await?;
+        settle(place).await?;
+        let raw = worktree_adds(place, round)?;
+        if round > 0 {
+            pairs.push(Pair { ours, raw });
+        }
+    }
+    Ok(pairs)
+}
+
+fn worktree_adds(place: &Place, round: usize) -> Result<Duration> {
+    let raw = place.raw();
+    let begun = Instant::now();
+    for number in 0..TASKS {
+        let (branch, tree) = raw_names(round, number);
+        let add = ["worktree", "add", "--quiet", "-b", &branch, &tree, "main"];
+        place.stage.git_in(&raw, &add)?;
+    }
+    let took = begun.elapsed();
+    for number in 0..TASKS {
+        let (branch, tree) = raw_names(round, number);
+        let git = |args: &[&str]| place.stage.git_in(&raw, args);
+        git(&["worktree", "remove", "--force", &tree])?;
+        git(&["branch", "--quiet", "-D", &branch])?;
+    }
+    Ok(took)
+}
+
+fn raw_names(round: usize, number: usize) -> (String, String) {
+    let name = format!("s{round}-{number}");
+    (format!("bare/{name}"), format!("../raw.worktrees/{name}"))
+}
+
+/// `woodward status` in a project with so many tasks in review.
+pub(super) async fn status(place: &mut Place, tasks: usize, times: usize) -> Result<Vec<Pair>> {
+    let names = place.names(tasks);
+    place.create(&names, "quick", ReviewRule::Always).await?;
+    place.until(&names, StateKind::Review).await?;
+    let ours = || {
+        let mut command = place.stage.woodward();
+        command.arg("status");
+        command
+    };
+    let raw = || {
+        let mut command = place.stage.command("git");
+        command.args(["worktree", "list", "--porcelain"]);
+        command
+    };
+    in_turn(ours, raw, times)
+}
+
+/// `woodward --help` against `git --help`.
+pub(super) fn help(place: &Place, times: usize) -> Result<Vec<Pair>> {
+    let ours = || {
+        let mut command = place.stage.woodward();
+        command.arg("--help");
+        command
+    };
+    let raw = || {
+        let mut command = place.stage.command("git");
+        command.arg("--help");
+        command
+    };
+    in_turn(ours, raw, times)
+}
+
+fn in_turn(
+    ours: impl Fn() -> Command,
+    raw: impl Fn() -> Command,
+    times: usize,
+) -> Result<Vec<Pair>> {
+    let took = |mut command: Command| -> Result<Duration> {
+        let begun = Instant::now();
+        let status = command.stdout(Stdio::null()).status()?;
+        let took = begun.elapsed();
+        if !status.success() {
+            bail!("{command:?} failed ({status})");
+        }
+        Ok(took)
+    };
+    (0..times)
+        .map(|_| {
+            Ok(Pair {
+                ours: took(ours())?,
+                raw: took(raw())?,
+            })
+        })
+        .collect()
+}
+
+/// The resident megabytes and the share of a core, in percent, of a daemon whose agents only wait.
+pub(super) async fn idle(place: &mut Place, watched: Duration) -> Result<(f64, f64)> {
+    place.let_go(false)?;
+    let names = place.names(TASKS);
+    place.create(&names, "patient", ReviewRule::Never).await?;
+    place.until_seen(&names).await?;
+    let pid = place.daemon_pid();
+    let before = ticks(pid)?;
+    let begun = Instant::now();
+    tokio::time::sleep(watched).await;
+    let share = (ticks(pid)? - before) / TICKS / begun.elapsed().as_secs_f64() * 100.0;
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes: f64 = resident
+        .and_then(|text| text.split_whitespace().next()?.parse().ok())
+        .context("the kernel does not say how much memory the daemon has")?;
+    place.let_go(true)?;
+    place.until(&names, StateKind::Landed).await?;
+    Ok((kilobytes / 1024.0, share))
+}
+
+fn ticks(pid: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    processor_ticks(&stat).context("the kernel does not say what the daemon has used")
+}
+
+/// User and system time; the name before them may hold anything.
+fn processor_ticks(stat: &str) -> Option<f64> {
+    let (_, tail) = stat.rsplit_once(')')?;
+    let mut fields = tail.split_whitespace().skip(11);
+    let user: f64 = fields.next()?.parse().ok()?;
+    let system: f64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// The story of the last task that landed, in milliseconds since its creation.
+pub(super) async fn trace(place: &Place) -> Result<Vec<String>> {
+    let client = place.stage.client();
+    let status = client.status(true).await?;
+    let landed = status.tasks.iter().filter(|t| t.state == StateKind::Landed);
+    let Some(last) = landed.max_by_key(|task| task.since) else {
+        return Ok(Vec::new());
+    };
+    let story = client.timeline(last.name.as_str()).await?;
+    let Some(first) = story.entries.first().map(|entry| entry.at) else {
+        return Ok(Vec::new());
+    };
+    let line = |entry: &woodward_api::TimelineEntry| {
+        format!("  {:>6} ms  {}", entry.at.0 - first.0, entry.fact)
+    };
+    Ok(story.entries.iter().map(line).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_ours_to_raw() {
+        let pair = Pair {
+            ours: Duration::from_millis(300),
+            raw: Duration::from_millis(200),
+        };
+        assert!((pair.ratio() - 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn processor_time_is_read_behind_any_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 12 30 0 0 20 0 3 0 99 0 0";
+        assert_eq!(processor_ticks(stat), Some(42.0));
+        assert_eq!(processor_ticks("nonsense"), None);
+    }
+}
