@@ -4,6 +4,7 @@
 //! file only with proof that nobody holds it, a worktree never.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,8 @@ use crate::paths::Paths;
 use crate::project::Project;
 use crate::{dispatch, drive, effects, files, git, land, renew, tail};
 
+/// More digits than any process id has.
+const PID_MAX: u64 = 20;
 /// How often leases of others are looked at.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
@@ -41,17 +44,34 @@ pub(crate) fn lock(paths: &Paths) -> Result<File> {
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
+        .read(true)
         .write(true)
         .open(&path)
         .map_err(EngineError::file(path.display().to_string()))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => {
+            // For whoever comes second; a disk without space must not keep the daemon from starting.
+            let _ = file
+                .set_len(0)
+                .and_then(|()| (&file).write_all(std::process::id().to_string().as_bytes()));
+            Ok(file)
+        }
         Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::InUse {
             path: state.to_owned(),
-            pid: "?".into(),
+            pid: holder(&file),
         }
         .into()),
         Err(error) => Err(EngineError::file(path.display().to_string())(error.into())),
+    }
+}
+
+/// Who says to hold a lock.
+fn holder(file: &File) -> String {
+    let mut text = String::new();
+    let told = file.take(PID_MAX).read_to_string(&mut text);
+    match (told, text.trim().parse::<u32>()) {
+        (Ok(_), Ok(pid)) => pid.to_string(),
+        _ => "?".into(),
     }
 }
 
