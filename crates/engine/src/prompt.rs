@@ -29,6 +29,9 @@ pub(crate) struct Failure {
 
 /// The prompt of a run.
 pub(crate) fn compose(purpose: &Purpose, parts: &Parts) -> String {
+    if let (Purpose::First, []) = (purpose, &*parts.messages) {
+        return exact(&parts.task);
+    }
     let mut text = parts.task.trim_end().to_owned();
     match purpose {
         Purpose::First | Purpose::Verify { .. } => {}
@@ -52,6 +55,15 @@ pub(crate) fn compose(purpose: &Purpose, parts: &Parts) -> String {
         );
     }
     text.push('\n');
+    text
+}
+
+/// The person's words, byte for byte; only a last line that was not ended is.
+fn exact(words: &str) -> String {
+    let mut text = words.to_owned();
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
     text
 }
 
@@ -104,6 +116,12 @@ mod tests {
             compose(&Purpose::First, &parts),
             "Implement JWT authentication\n"
         );
+        let odd = "  indented\r\n\ttabs and an end of lines \n\n\n";
+        let parts = Parts {
+            task: odd.into(),
+            ..Parts::default()
+        };
+        assert_eq!(compose(&Purpose::First, &parts), odd);
     }
 
     #[test]

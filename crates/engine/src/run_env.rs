@@ -32,6 +32,21 @@ pub(crate) fn of_task(
     env
 }
 
+/// The environment of a task's gates, which look at a tree at `path`: the task's own directory or
+/// another one. What a gate is told must not depend on which.
+pub(crate) fn of_gates(
+    inner: &Inner,
+    project: &Project,
+    config: &Config,
+    task: &Task,
+    path: &Path,
+) -> BTreeMap<String, String> {
+    match &task.worktree {
+        Some(worktree) => of_task(inner, project, config, task, worktree, path),
+        None => of_project(inner, project, config),
+    }
+}
+
 /// The environment of everything that runs for a project.
 pub(crate) fn of_project(
     inner: &Inner,

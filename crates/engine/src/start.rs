@@ -4,6 +4,7 @@
 //! file only with proof that nobody holds it, a worktree never.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,8 @@ use crate::paths::Paths;
 use crate::project::Project;
 use crate::{dispatch, drive, effects, files, git, land, renew, tail};
 
+/// More digits than any process id has.
+const PID_MAX: u64 = 20;
 /// How often leases of others are looked at.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
 const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
@@ -46,20 +49,27 @@ pub(crate) async fn lock(paths: &Paths) -> Result<File> {
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
+        .read(true)
         .write(true)
         .open(&path)
         .map_err(EngineError::file(path.display().to_string()))?;
     let deadline = Instant::now() + LOCK_GETS;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
+            Ok(()) => {
+                // For whoever comes second; a disk without space must not keep the daemon from starting.
+                let _ = file
+                    .set_len(0)
+                    .and_then(|()| (&file).write_all(std::process::id().to_string().as_bytes()));
+                return Ok(file);
+            }
             Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
                 tokio::time::sleep(LOCK_PAUSE).await;
             }
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 return Err(StoreError::InUse {
                     path: state.to_owned(),
-                    pid: "?".into(),
+                    pid: holder(&file),
                 }
                 .into());
             }
@@ -80,6 +90,16 @@ pub(crate) async fn open(options: &Options) -> Result<Arc<dyn Store>> {
             }
             opened => return opened,
         }
+    }
+}
+
+/// Who says to hold a lock.
+fn holder(file: &File) -> String {
+    let mut text = String::new();
+    let told = file.take(PID_MAX).read_to_string(&mut text);
+    match (told, text.trim().parse::<u32>()) {
+        (Ok(_), Ok(pid)) => pid.to_string(),
+        _ => "?".into(),
     }
 }
 

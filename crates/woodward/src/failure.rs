@@ -88,7 +88,7 @@ impl From<BadName> for Failure {
         let failure = Self::usage(bad.to_string());
         match bad.suggestion {
             Some(better) => failure.hint(format!("a name that works: {better}")),
-            None => failure,
+            None => failure.hint("a name that works: fix-login"),
         }
     }
 }

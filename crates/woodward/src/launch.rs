@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use woodward_api::{Code, Health, Problem};
 
 use crate::exit::Exit;
@@ -134,10 +136,19 @@ fn tail(path: &Path) -> std::io::Result<Vec<String>> {
         .collect())
 }
 
-/// Waits until nobody listens any more.
+/// Whether a daemon holds the state directory. One that ends stops listening before it lets go.
+fn is_held(session: &Session) -> bool {
+    let Ok(lock) = File::open(session.paths().daemon_lock()) else {
+        return false;
+    };
+    let tried = flock(&lock, FlockOperation::NonBlockingLockShared);
+    matches!(tried, Err(Errno::WOULDBLOCK))
+}
+
+/// Waits until nobody listens any more and the next daemon could start.
 pub(crate) async fn until_gone(session: &Session) -> Outcome {
     let deadline = Instant::now() + STOP_MAX;
-    while session.client().health(PROBE).await.is_ok() {
+    while session.client().health(PROBE).await.is_ok() || is_held(session) {
         if Instant::now() >= deadline {
             let message = format!(
                 "the daemon still runs {} s after it was told to end",

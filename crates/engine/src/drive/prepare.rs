@@ -236,7 +236,10 @@ impl Driver {
                 .run_until_cancelled(supervise::ended(&dir))
                 .await;
             let Some(seen) = ended else {
-                supervise::stop(&dir, STOP_GRACE).await?;
+                // The next daemon takes it up, like an agent.
+                if !self.inner.stopping.is_cancelled() {
+                    supervise::stop(&dir, STOP_GRACE).await?;
+                }
                 return Err(EngineError::interrupted());
             };
             if !matches!(seen?, Seen::Ended(exit) if exit.cause == Cause::Exited(0)) {

@@ -18,10 +18,6 @@ impl Driver {
         } = scene;
         let gates = config.gates();
         let path = project.worktree(&task.name);
-        let env = match &task.worktree {
-            Some(worktree) => run_env::of_task(&self.inner, project, config, task, worktree, &path),
-            None => run_env::of_project(&self.inner, project, config),
-        };
         let mut job = Job {
             gates,
             dir: self
@@ -32,7 +28,7 @@ impl Driver {
                 .join(self.handle.epoch.to_string()),
             cwd: path.clone(),
             commit: commit.clone(),
-            env,
+            env: run_env::of_gates(&self.inner, project, config, task, &path),
             mark: format!("{}-{}", task.id, self.handle.epoch),
             output_max_bytes: config.log_bytes_max,
         };
@@ -59,6 +55,7 @@ impl Driver {
         };
         if let Some(place) = &elsewhere {
             job.cwd = place.path().to_owned();
+            job.env = run_env::of_gates(&self.inner, project, config, task, place.path());
         }
         let Some(verdicts) = gate::run(&self.inner, &job, &self.handle.cancel).await? else {
             return Ok(false);

@@ -154,7 +154,7 @@ impl Right<'_> {
             dir,
             cwd: place.path().to_owned(),
             commit: new.clone(),
-            env: run_env::of_project(self.inner, self.project, config),
+            env: run_env::of_gates(self.inner, self.project, config, task, place.path()),
             mark: format!("landing-{new}"),
             output_max_bytes: config.log_bytes_max,
         };

@@ -130,7 +130,8 @@ fn read(source: &LogSource, dir: &Path, offset: u64) -> Result<LogText> {
         offset: chunk.offset,
         next,
         dropped: chunk.dropped,
-        ended: over && chunk.bytes.len() < PIECE_MAX,
+        // A piece ends with its segment: a short one is no proof that nothing follows.
+        ended: over && next >= supervise::output::end(dir)?,
         text: String::from_utf8_lossy(bytes).into_owned(),
     })
 }

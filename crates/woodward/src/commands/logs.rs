@@ -67,8 +67,8 @@ impl Logs {
 }
 
 fn print(session: &Session, piece: &LogText, cleaner: &mut Cleaner) -> Outcome {
-    if piece.dropped > 0 && piece.offset <= piece.dropped {
-        let line = format!("note: the first {} bytes are no longer kept", piece.dropped);
+    if piece.dropped > 0 {
+        let line = format!("note: {} bytes here were too many to keep", piece.dropped);
         session.out.say(&line);
     }
     if session.out.json() {

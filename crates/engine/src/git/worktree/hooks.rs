@@ -58,7 +58,8 @@ refused=
 while read -r old new ref; do
   all="$all$old $new $ref
 "
-  [ "$old" = "$new" ] && continue
+  # A deletion that does not look first has nothing but zeros on both sides.
+  case $new in *[!0]*) [ "$old" = "$new" ] && continue ;; esac
   case $ref in
     worktrees/*|main-worktree/*) refused="$refused $ref" ;;
     refs/worktree/*|refs/bisect/*|refs/rewritten/*|refs/remotes/*) ;;

@@ -1,0 +1,213 @@
+//! The real program with a state directory of its own.
+//!
+//! When it is dropped, every process that the program started below that directory is ended: the
+//! daemon, its supervisors, their agents and whatever those left.
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::patience::until;
+
+/// The variable that names a state directory, and by which its processes are found.
+const STATE_DIR: &str = "WOODWARD_STATE_DIR";
+
+/// What a command said.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// The exit code, or minus the signal.
+    pub code: i32,
+    /// The answer.
+    pub stdout: String,
+    /// The narration.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// The hints, without their arrows.
+    pub fn hints(&self) -> Vec<&str> {
+        self.stderr
+            .lines()
+            .filter_map(|line| line.trim_start().strip_prefix("↳ "))
+            .collect()
+    }
+
+    /// The command line in the first hint that has one with this word.
+    ///
+    /// # Panics
+    /// When no hint has one.
+    pub fn hinted(&self, verb: &str) -> String {
+        let start = format!("woodward {verb}");
+        self.hints()
+            .iter()
+            .find_map(|hint| hint.find(&start).map(|at| hint[at..].to_owned()))
+            .unwrap_or_else(|| panic!("no hint says `{start}`: {self:?}"))
+    }
+}
+
+/// The program, its state, and all that it starts.
+#[derive(Debug)]
+pub struct TestDaemon {
+    program: PathBuf,
+    home: tempfile::TempDir,
+}
+
+impl TestDaemon {
+    /// A place for the program's state. Nothing is started yet.
+    ///
+    /// # Panics
+    /// When there is no place.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        let home = tempfile::tempdir().expect("a directory");
+        let identity = "[user]\n\tname = Ada\n\temail = ada@example.org\n";
+        std::fs::write(home.path().join(".gitconfig"), identity).expect("a file");
+        Self {
+            program: program.into(),
+            home,
+        }
+    }
+
+    /// The state directory. The daemon makes it.
+    pub fn state(&self) -> PathBuf {
+        self.home.path().join("state")
+    }
+
+    /// The program with its environment, in a directory.
+    ///
+    /// # Panics
+    /// When the program has no directory.
+    pub fn command(&self, directory: &Path) -> Command {
+        self.prepared(Command::new(&self.program), directory)
+    }
+
+    fn prepared(&self, mut command: Command, directory: &Path) -> Command {
+        let own = self
+            .program
+            .parent()
+            .expect("the program is in a directory");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let all = std::iter::once(own.to_owned()).chain(std::env::split_paths(&path));
+        command
+            .current_dir(directory)
+            .env_clear()
+            .env("PATH", std::env::join_paths(all).expect("plain paths"))
+            .env("HOME", self.home.path())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env(STATE_DIR, self.state())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program to its end.
+    ///
+    /// # Panics
+    /// When it can't be started.
+    pub fn run(&self, directory: &Path, args: &[impl AsRef<OsStr>]) -> Ran {
+        let mut command = self.command(directory);
+        command.args(args);
+        ran(command)
+    }
+
+    /// Runs the program to its end with something on its standard input.
+    ///
+    /// # Panics
+    /// When it can't be started.
+    pub fn run_with(&self, directory: &Path, args: &[&str], input: &[u8]) -> Ran {
+        let mut command = self.command(directory);
+        command
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let input = input.to_vec();
+        let writer = std::thread::spawn(move || {
+            // A program that refuses early does not read to the end.
+            let _ = stdin.write_all(&input);
+        });
+        let output = child.wait_with_output().expect("it ends");
+        writer.join().expect("the writer ends");
+        told(&output)
+    }
+
+    /// Runs a line as a person types it into a shell.
+    ///
+    /// # Panics
+    /// When there is no shell.
+    pub fn type_in(&self, directory: &Path, line: &str) -> Ran {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]);
+        ran(self.prepared(shell, directory))
+    }
+
+    /// Starts the daemon as a child of this test and waits until it answers.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn foreground(&self, directory: &Path) -> Child {
+        let mut command = self.command(directory);
+        let log = std::fs::File::create(self.home.path().join("foreground.log")).expect("a log");
+        let child = command
+            .args(["up", "--foreground"])
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the daemon starts");
+        until("the daemon answers", || {
+            self.run(directory, &["--no-daemon", "status"]).code != 3
+        });
+        child
+    }
+
+    /// The processes of this state directory that are not the caller's own.
+    ///
+    /// # Panics
+    /// When there is no process table.
+    pub fn processes(&self) -> Vec<Pid> {
+        let entry = format!("{STATE_DIR}={}", self.state().display());
+        std::fs::read_dir("/proc")
+            .expect("a process table")
+            .filter_map(|found| found.ok()?.file_name().to_str()?.parse::<i32>().ok())
+            .filter(|pid| {
+                let environment = std::fs::read(format!("/proc/{pid}/environ"));
+                environment.is_ok_and(|all| {
+                    all.split(|byte| *byte == 0)
+                        .any(|one| one == entry.as_bytes())
+                })
+            })
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+}
+
+impl Drop for TestDaemon {
+    fn drop(&mut self) {
+        until("no process of this test is left", || {
+            let left = self.processes();
+            for pid in &left {
+                let _ = kill_process(*pid, Signal::KILL);
+            }
+            left.is_empty()
+        });
+    }
+}
+
+fn ran(mut command: Command) -> Ran {
+    told(&command.output().expect("it starts"))
+}
+
+fn told(output: &std::process::Output) -> Ran {
+    use std::os::unix::process::ExitStatusExt as _;
+    let status = output.status;
+    Ran {
+        code: status
+            .code()
+            .unwrap_or_else(|| -status.signal().unwrap_or_default()),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}

@@ -1,0 +1,30 @@
+//! Waiting for something to become true, never for time to pass.
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Waits until `look` finds something.
+///
+/// # Panics
+/// When it finds nothing for a minute.
+pub fn until_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until `look` says yes.
+///
+/// # Panics
+/// When it says no for a minute.
+pub fn until(what: &str, mut look: impl FnMut() -> bool) {
+    until_some(what, || look().then_some(()));
+}

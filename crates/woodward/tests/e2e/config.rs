@@ -1,0 +1,153 @@
+//! `woodward.yaml`: both forms of the everyday, and files that are wrong.
+
+use woodward_api::{CheckState, Diagnosis};
+use woodward_testkit::TestRepo;
+use woodward_testkit::patience::until;
+
+use crate::scene::{SHELL_AGENT, Scene};
+
+const EVERYDAY: &str = "\
+orchestrator: { agent: mine, maxConcurrent: 4 }
+agents:
+  mine: { command: \"sh work.sh\" }          # prompt on stdin, cwd = worktree
+gates:
+  - { name: test, command: \"test -s got\", timeout: 10m }
+review: always                              # always | risky | never (verified tasks queue themselves)
+worktree: { copy: [\".env\"], setup: [\"cp .env set-up\"] }
+";
+
+const REACTIONS: &str = "\
+orchestrator:
+  runtime: tmux
+  agent: claude-code
+  maxConcurrent: 10
+reactions:
+  - trigger: ci-failed
+    action: send-to-agent
+    prompt: \"CI failed with errors: {{errors}}. Fix the issues.\"
+    maxRetries: 3
+  - trigger: changes-requested
+    action: send-to-agent
+    prompt: \"Address review comments: {{comments}}\"
+    escalate: true
+";
+
+fn with(rules: &str) -> Scene {
+    let scene = Scene::of(TestRepo::with(&[
+        ("woodward.yaml", rules),
+        ("work.sh", "cat > got\n"),
+        (".gitignore", ".env\n"),
+    ]));
+    scene.repo.write(".env", "KEY=1\n");
+    scene
+}
+
+#[test]
+fn the_everyday_form_works_as_it_stands() {
+    let scene = with(EVERYDAY);
+    scene.ok(&["init", "-q"]);
+    scene.ok(&["create", "one", "-p", "do it"]);
+    scene.land("one");
+    assert_eq!(scene.repo.read("got"), "do it\n");
+    assert_eq!(
+        scene.repo.read("set-up"),
+        "KEY=1\n",
+        "copied first, then set up"
+    );
+}
+
+#[test]
+fn the_form_with_reactions_is_understood_and_doctor_names_what_is_not_active() {
+    let scene = with(REACTIONS);
+    scene.ok(&["init", "-q"]);
+    let diagnosis: Diagnosis = {
+        let ran = scene.run(&["doctor", "--json"]);
+        let envelope: woodward_api::Envelope<Diagnosis> =
+            serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+        envelope.data
+    };
+    let notes: String = diagnosis
+        .checks
+        .iter()
+        .filter(|check| check.state != CheckState::Ok)
+        .map(|check| format!("{}: {}\n", check.name, check.found))
+        .collect();
+    for word in ["tmux", "reactions", "claude-code"] {
+        assert!(notes.contains(word), "{word} is not named:\n{notes}");
+    }
+    // What can't run yet says so instead of hanging.
+    scene.ok(&["create", "one", "-p", "x"]);
+    let why = scene.failed("one");
+    assert!(why.contains("claude-code"), "{why}");
+}
+
+#[test]
+fn a_wrong_file_is_told_with_its_line_and_nothing_starts_under_it() {
+    for (rules, words) in [
+        (
+            format!("{SHELL_AGENT}maxConcurent: 3\n"),
+            &["woodward.yaml:4", "maxConcurent"][..],
+        ),
+        (
+            "orchestrator: { agent: shell, maxConcurrent: no }\n".to_owned(),
+            &["woodward.yaml:1", "maxConcurrent"],
+        ),
+        ("gates: [\n".to_owned(), &["woodward.yaml"]),
+        ("- 1\n- 2\n".to_owned(), &["woodward.yaml"]),
+    ] {
+        let scene = with(&rules);
+        let init = scene.run(&["init", "-q"]);
+        let ran = if init.code == 0 {
+            scene.run(&["create", "one", "-p", "x"])
+        } else {
+            init
+        };
+        assert!(matches!(ran.code, 1 | 2), "{rules}: {ran:?}");
+        for word in words {
+            assert!(
+                ran.stderr.contains(word),
+                "{word} is missing for {rules}: {ran:?}"
+            );
+        }
+        assert_eq!(scene.repo.git(&["branch", "--list"]), "* main");
+    }
+}
+
+#[test]
+fn a_file_that_goes_wrong_under_running_tasks_loses_nothing() {
+    let scene = Scene::new("");
+    let good = scene.repo.read("woodward.yaml");
+    let held = format!(
+        "echo x > x\n{}\n{}\nexit 0",
+        scene.leave("up"),
+        scene.await_mark("go")
+    );
+    scene.create("one", &held);
+    scene.seen("up");
+    scene.repo.commit(
+        "a slip",
+        &[("woodward.yaml", "orchestrator: { agnet: shell }\n")],
+    );
+    scene.give("go");
+    until("status tells of it", || {
+        let status = scene.run(&["status"]);
+        assert_ne!(status.code, 70, "{status:?}");
+        status.stderr.contains("agnet") || status.stdout.contains("agnet")
+    });
+    scene.repo.commit("repaired", &[("woodward.yaml", &good)]);
+    scene.land("one");
+}
+
+#[test]
+fn an_unreadable_file_is_told() {
+    let scene = Scene::of(TestRepo::with(&[("a", "a")]));
+    // A directory can't be read as a file, not even by root.
+    std::fs::create_dir(scene.root().join("woodward.yaml")).unwrap();
+    let ran = scene.run(&["init", "-q"]);
+    let made = scene.run(&["create", "one", "-p", "x"]);
+    assert!(ran.code != 0 || made.code != 0, "{ran:?} {made:?}");
+    assert!(
+        format!("{}{}", ran.stderr, made.stderr).contains("woodward.yaml"),
+        "{ran:?} {made:?}"
+    );
+}

@@ -1,0 +1,14 @@
+//! The real program from one end to the other: real daemon, real git, real agents.
+
+mod agents;
+mod cast;
+mod config;
+mod daemon;
+mod disks;
+mod input;
+mod merge;
+mod order;
+mod recover;
+mod repositories;
+mod scene;
+mod walk;

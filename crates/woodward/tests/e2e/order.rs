@@ -1,0 +1,67 @@
+//! What starts when: limits, priorities, and tasks that come after others.
+
+use crate::scene::Scene;
+
+#[test]
+fn a_task_starts_only_after_those_before_it_have_landed() {
+    let scene = Scene::new("");
+    scene.create("first", "echo 1 > x\nexit 0");
+    scene.ok(&[
+        "create",
+        "second",
+        "-p",
+        "cat x > y\nexit 0",
+        "--after",
+        "first",
+    ]);
+    scene.wait("first", "review");
+    assert_eq!(scene.show("second").task.state.as_str(), "queued");
+    assert!(!scene.worktree("second").exists());
+    scene.land("first");
+    scene.land("second");
+    assert_eq!(scene.repo.read("y"), "1\n", "it saw what landed before it");
+}
+
+#[test]
+fn the_important_starts_first() {
+    let scene = Scene::new("");
+    let rules = scene
+        .repo
+        .read("woodward.yaml")
+        .replace("maxConcurrent: 8", "maxConcurrent: 1");
+    scene
+        .repo
+        .commit("one at a time", &[("woodward.yaml", &rules)]);
+    let log = scene.mark("order").display().to_string();
+    scene.create(
+        "holder",
+        &format!("{}\n{}\nexit 0", scene.leave("up"), scene.await_mark("go")),
+    );
+    scene.seen("up");
+    let script = format!("echo $WOODWARD_TASK >> '{log}'; echo x > $WOODWARD_TASK.txt\nexit 0");
+    for (name, priority) in [("low", "-5"), ("plain", "0"), ("high", "9")] {
+        scene.ok(&["create", name, "-p", &script, "--priority", priority]);
+    }
+    assert_eq!(scene.show("high").task.state.as_str(), "queued");
+    scene.give("go");
+    for name in ["low", "plain", "high"] {
+        scene.wait(name, "review");
+    }
+    let order = std::fs::read_to_string(scene.mark("order")).unwrap();
+    assert_eq!(order, "high\nplain\nlow\n");
+}
+
+#[test]
+fn an_order_that_goes_round_is_refused() {
+    let scene = Scene::new("");
+    let plan = "- { name: a, prompt: x, after: [b] }\n- { name: b, prompt: x, after: [a] }\n";
+    std::fs::write(scene.mark("plan.yaml"), plan).unwrap();
+    let file = scene.mark("plan.yaml").display().to_string();
+    let refused = scene.run(&["create", "-f", &file]);
+    assert_ne!(refused.code, 0);
+    assert!(
+        refused.stderr.contains('a') && refused.stderr.contains('b'),
+        "{refused:?}"
+    );
+    assert_eq!(scene.status().len(), 0, "all or none");
+}
