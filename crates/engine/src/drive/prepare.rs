@@ -90,7 +90,9 @@ impl Driver {
             // What lands is the merged tree: that is what the agent must see and repair.
             let onto = project.repo.require_tip(&task.spec.base).await?;
             let place = project.repo.worktree(&path, &worktree.branch)?;
-            project.repo.bring_in(&place, &onto).await?;
+            let now = crate::clock::now();
+            let name = task.name.as_str();
+            project.repo.bring_in(&place, &onto, name, now).await?;
         }
         Ok(worktree)
     }
