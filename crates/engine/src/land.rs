@@ -27,6 +27,10 @@ use crate::project::Project;
 /// How often an entry that a person's checkout holds up is looked at again.
 const HELD_AGAIN: Duration = Duration::from_secs(3);
 
+/// How long a landing that met trouble waits before it looks again, longer each time.
+const TROUBLE: Duration = Duration::from_millis(100);
+const TROUBLE_MAX: Duration = Duration::from_secs(10);
+
 /// What is landing on this machine.
 #[derive(Debug, Default)]
 pub(crate) struct Landers {
@@ -70,13 +74,21 @@ pub(crate) fn wake(inner: &Arc<Inner>) {
         }
         let inner = Arc::clone(inner);
         inner.tasks.clone().spawn(async move {
+            let mut trouble = TROUBLE;
             loop {
                 inner.landers.lock().woken.remove(&project.id());
                 let stopping = inner.stopping.clone();
                 match stopping.run_until_cancelled(land(&inner, &project)).await {
-                    Some(Ok(())) | None => {}
+                    Some(Ok(())) | None => trouble = TROUBLE,
                     Some(Err(error)) => {
                         tracing::warn!(project = %project.record.name, %error, "landing met trouble; it goes on later");
+                        // What it did before it failed is itself a reason to look again: at once
+                        // would be for ever.
+                        let wait = tokio::time::sleep(trouble);
+                        trouble = (trouble * 2).min(TROUBLE_MAX);
+                        if stopping.run_until_cancelled(wait).await.is_some() {
+                            continue;
+                        }
                     }
                 }
                 let mut landing = inner.landers.lock();

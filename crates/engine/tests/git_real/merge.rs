@@ -4,7 +4,9 @@ use uuid::Uuid;
 use woodward_core::{CommitId, IntentId};
 use woodward_engine::git::{Advance, Build, BuildSpec, Signature, Style, Trailers};
 
-use crate::support::{NOW, Scratch, fsck, git};
+use std::fs;
+
+use crate::support::{NOW, Scratch, fsck, git, put, read};
 
 fn spec(style: Style, onto: &CommitId, head: &CommitId) -> BuildSpec {
     BuildSpec {
@@ -248,4 +250,45 @@ async fn the_checkout_of_a_branch_is_found() {
     );
     scratch.git(&["checkout", "-q", "--detach"]);
     assert_eq!(repo.checkout_of("main").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn bringing_in_that_was_cut_off_is_done_again_from_the_start() {
+    let scratch = Scratch::new().await;
+    let worktree = scratch.worktree("t").await;
+    let base = scratch.head();
+    put(&worktree.path, "mine.txt", "mine\n");
+    let with = scratch.commit_with("t");
+    scratch.repo.commit_all(&worktree, &with).await.unwrap();
+    let onto = scratch.commit(&[("new.txt", "theirs\n"), ("a.txt", "changed\n")]);
+    assert_ne!(base, onto);
+    // As a killed `git merge` leaves it: files are there, the index and MERGE_HEAD know nothing.
+    put(&worktree.path, "new.txt", "thei");
+    put(&worktree.path, "a.txt", "changed\n");
+    let refused = scratch.repo.bring_in(&worktree, &onto, "t", NOW).await;
+    assert!(refused.is_err(), "this might be an agent's work");
+    let admin = scratch.root.join(".git/worktrees/t");
+    fs::write(admin.join("woodward-bringing-in"), "").unwrap();
+    scratch
+        .repo
+        .bring_in(&worktree, &onto, "t", NOW)
+        .await
+        .unwrap();
+    assert_eq!(read(&worktree.path, "new.txt"), "theirs\n");
+    assert_eq!(read(&worktree.path, "mine.txt"), "mine\n");
+    assert!(admin.join("MERGE_HEAD").exists());
+    assert!(!admin.join("woodward-bringing-in").exists());
+    assert_eq!(
+        scratch.repo.rescues("t").await.unwrap().len(),
+        1,
+        "saved first"
+    );
+    let done = scratch.repo.commit_all(&worktree, &with).await.unwrap();
+    assert_eq!(
+        scratch
+            .git(&["rev-list", "--parents", "-1", done.head.as_str()])
+            .split(' ')
+            .count(),
+        3
+    );
 }

@@ -214,3 +214,19 @@ async fn a_worktree_whose_directory_is_gone_is_removed_and_restored_from_its_com
         "## woodward/t/1"
     );
 }
+
+#[tokio::test]
+async fn a_removal_that_was_cut_off_takes_the_branch_too_when_it_is_finished() {
+    let scratch = Scratch::new().await;
+    let worktree = scratch.worktree("t").await;
+    let branch = worktree.branch.clone();
+    let tip = scratch.git(&["rev-parse", &branch]);
+    let path = worktree.path.clone();
+    assert_eq!(scratch.repo.finish_removals(&path).await.unwrap(), 0);
+    remove(&scratch, &worktree, "1").await;
+    // As a kill right before the last step leaves it.
+    scratch.git(&["update-ref", &format!("refs/heads/{branch}"), &tip]);
+    assert_eq!(scratch.repo.finish_removals(&path).await.unwrap(), 1);
+    assert_eq!(scratch.git(&["for-each-ref", "refs/heads/woodward"]), "");
+    assert_eq!(scratch.repo.finish_removals(&path).await.unwrap(), 0);
+}
