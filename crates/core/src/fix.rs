@@ -50,15 +50,15 @@ pub enum Decision {
 
 /// Decides whether the failing gates go back to the agent once more.
 pub fn decide(tally: &FixTally, budget: FixBudget, failing: &[GateName]) -> Decision {
-    if tally.total >= budget.total_max {
-        return Decision::GiveUp(None);
-    }
     let used = |gate| tally.per_gate.get(gate).copied().unwrap_or(0);
     if let Some(spent) = failing
         .iter()
         .find(|gate| used(gate) >= budget.per_gate_max)
     {
         return Decision::GiveUp(Some(spent.clone()));
+    }
+    if tally.total >= budget.total_max {
+        return Decision::GiveUp(None);
     }
     let mut counted = tally.clone();
     counted.total += 1;

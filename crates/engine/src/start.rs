@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +45,10 @@ pub(crate) async fn lock(paths: &Paths) -> Result<File> {
             "the state directory {}",
             state.display()
         )))?;
+    // It may have been there before, for all to read: prompts and output are not for all.
+    fs::set_permissions(state, fs::Permissions::from_mode(0o700)).map_err(EngineError::file(
+        format!("the state directory {}", state.display()),
+    ))?;
     let path = paths.daemon_lock();
     let file = OpenOptions::new()
         .create(true)
@@ -249,4 +253,18 @@ async fn retain(inner: Arc<Inner>) -> Result<()> {
             .await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_state_directory_is_its_owners_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        lock(&Paths::new(dir.path())).await.unwrap();
+        let mode = fs::metadata(dir.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
 }
