@@ -127,7 +127,7 @@ mod tests {
         };
         assert_eq!(
             decide(&FixTally::default(), none, &gates(&["test"])),
-            Decision::GiveUp(None)
+            Decision::GiveUp(gates(&["test"]).pop())
         );
     }
 }
