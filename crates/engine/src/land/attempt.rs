@@ -81,6 +81,10 @@ impl Right<'_> {
                 return self.say(&task, fact, &config).await;
             }
         };
+        // Gates cost minutes: not for what could not land anyway.
+        if let Some(reason) = self.in_the_way(&task, &old, &new).await? {
+            return self.hold(queued, reason).await;
+        }
         if !self.is_known_good(&task, &commit, &tree).await?
             && let Some(fact) = self.gates_say_no(&task, &commit, &new, &config).await?
         {
