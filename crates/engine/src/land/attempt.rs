@@ -12,6 +12,7 @@ use crate::config::{Config, MergeStyle};
 use crate::error::{EngineError, Result};
 use crate::gate::{self, Job, LastFailure};
 use crate::git::{Advance, Build, BuildSpec, Signature, Style, Trailers, TreeId};
+use crate::words::Words;
 use crate::{clock, run_env};
 
 /// How every reason begins that a person's checkout gives for waiting.
@@ -315,8 +316,8 @@ impl Right<'_> {
 
     /// The message of the landing commit: the task, and what was asked for.
     async fn message(&self, task: &Task) -> Result<String> {
-        let messages = self.inner.store.load_messages(task.id).await?;
-        let prompt = messages.first().map(|m| m.body.trim()).unwrap_or_default();
+        let Words { first, .. } = Words::load(self.inner, task.id).await?;
+        let prompt = first.as_ref().map(|m| m.body.trim()).unwrap_or_default();
         let title = prompt.lines().next().unwrap_or_default().trim();
         let cut: String = title.chars().take(TITLE_MAX).collect();
         Ok(if cut.is_empty() {
