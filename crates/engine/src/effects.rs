@@ -119,6 +119,16 @@ async fn perform(inner: &Arc<Inner>, effect: &Effect) -> Result<()> {
     }
 }
 
+/// Whether nothing of a task is left to be stopped or removed on this machine.
+pub(crate) async fn is_tidied(inner: &Inner, task: TaskId) -> Result<bool> {
+    let pending = inner.store.load_pending_effects(task).await?;
+    Ok(!pending.iter().any(|effect| match &effect.action {
+        Action::RemoveWorktree { worktree } => worktree.worker == inner.worker,
+        Action::StopRun { .. } | Action::StopGates { .. } => effect.worker == Some(inner.worker),
+        _ => false,
+    }))
+}
+
 async fn require_task(inner: &Inner, task: TaskId) -> Result<Task> {
     inner.store.load_task(task).await?.ok_or_else(|| {
         EngineError::Store(woodward_store::StoreError::NotFound {
@@ -168,8 +178,12 @@ async fn stop_run(inner: &Inner, effect: &Effect, run: RunId) -> Result<()> {
 
 async fn stop_gates(inner: &Inner, effect: &Effect, commit: &CommitId) -> Result<()> {
     inner.drivers.end(effect.task, effect.epoch).await;
-    let gates = inner.options.paths.gates(effect.task, commit);
-    gate::stop_all(&gates.join(effect.epoch.to_string())).await
+    for job in files::subdirectories(&inner.options.paths.gates(effect.task, commit)) {
+        if gate::is_job_of(&job, effect.epoch) {
+            gate::stop_all(&job).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Moves a worktree to the trash, its unlanded work saved first.

@@ -187,13 +187,22 @@ impl Inner {
 
     /// All open tasks of a project.
     pub(crate) async fn open_tasks(&self, project: ProjectId) -> Result<Vec<Task>> {
+        self.pages_of_tasks(project, true).await
+    }
+
+    /// All tasks of a project that are not archived.
+    pub(crate) async fn all_tasks(&self, project: ProjectId) -> Result<Vec<Task>> {
+        self.pages_of_tasks(project, false).await
+    }
+
+    async fn pages_of_tasks(&self, project: ProjectId, open_only: bool) -> Result<Vec<Task>> {
         let mut tasks: Vec<Task> = Vec::new();
         loop {
             let page = self
                 .store
                 .load_tasks(TaskFilter {
                     project: Some(project),
-                    open_only: true,
+                    open_only,
                     after: tasks.last().map(|task| task.id),
                     ..TaskFilter::default()
                 })

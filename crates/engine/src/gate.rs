@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use woodward_core::gate::{GateReport, Verdict};
-use woodward_core::{CommitId, GateName, Millis, TaskId};
+use woodward_core::{CommitId, Epoch, GateName, Millis, TaskId, Timestamp};
 use woodward_store::GateResult;
 
 use crate::config::GateSpec;
@@ -82,6 +82,17 @@ impl LastFailure {
         };
         files::save_json(&file, &last).map_err(EngineError::file(file.display().to_string()))
     }
+}
+
+/// Where the gates of one look at a commit write: a later look under the same claim runs them anew.
+pub(crate) fn job_name(epoch: Epoch, since: Timestamp) -> String {
+    format!("{epoch}-{}", since.0)
+}
+
+/// Whether a directory is that of a look under this claim.
+pub(crate) fn is_job_of(job: &Path, epoch: Epoch) -> bool {
+    let name = job.file_name().unwrap_or_default().to_string_lossy();
+    name.split('-').next() == Some(epoch.to_string().as_str())
 }
 
 /// Where a gate's output is.
@@ -172,8 +183,11 @@ async fn run_one(
             return Ok(None);
         };
         match seen? {
-            Seen::Ended(exit) if exit.cause == Cause::Stopped => return Ok(None),
-            Seen::Forbidden => return Ok(None),
+            Seen::Ended(exit) if exit.cause == Cause::Stopped && cancel.is_cancelled() => {
+                return Ok(None);
+            }
+            // Stopped for the sake of others, before a restart: that says nothing about the tree.
+            Seen::Ended(exit) if exit.cause == Cause::Stopped => {}
             Seen::Ended(exit) => return Ok(Some((Some(exit), dir))),
             _ => {
                 supervise::sweep(&dir).await?;

@@ -26,6 +26,7 @@ pub mod service;
 mod start;
 pub mod supervise;
 mod tail;
+mod words;
 
 pub use error::{EngineError, Result};
 pub use project::CONFIG_FILE;

@@ -14,6 +14,8 @@ pub(crate) struct Parts {
     pub(crate) task: String,
     /// What people have said since, oldest first.
     pub(crate) messages: Vec<String>,
+    /// Files in which conflict markers were left, by this run's merge or by an earlier run.
+    pub(crate) unmerged: Vec<String>,
     /// The failing gates: name, command, output.
     pub(crate) failures: Vec<Failure>,
 }
@@ -46,6 +48,9 @@ pub(crate) fn compose(purpose: &Purpose, parts: &Parts) -> String {
         }
         Purpose::Fix { .. } => fix(&mut text, &parts.failures),
         Purpose::Conflict { files } => conflict(&mut text, files),
+    }
+    if !matches!(purpose, Purpose::Conflict { .. }) && !parts.unmerged.is_empty() {
+        conflict(&mut text, &parts.unmerged);
     }
     for message in &parts.messages {
         let _ = write!(

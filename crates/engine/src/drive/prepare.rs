@@ -15,12 +15,16 @@ use crate::error::{EngineError, Result};
 use crate::git::{self, Removal, Skip, WorktreeSpec};
 use crate::project::Project;
 use crate::supervise::{self, Cause, Launch, Seen};
-use crate::{files, run_env};
+use crate::{effects, files, run_env};
 
 /// How much of a failing setup's output a person is shown.
 const SETUP_OUTPUT_MAX: usize = 1_500;
 /// How long an agent that must go gets to end by itself.
 pub(crate) const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// How long a worktree that is being removed is waited for: its teardown may take minutes.
+const REMOVAL_MAX: std::time::Duration = std::time::Duration::from_secs(300);
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// What is remembered of a worktree besides the database's record.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -151,6 +155,9 @@ impl Driver {
         own: Option<&str>,
     ) -> Result<()> {
         let Scene { task, project, .. } = scene;
+        if project.repo.occupant(path).is_some() {
+            self.await_removals(scene).await?;
+        }
         let Some(left) = project.repo.occupant(path) else {
             project.repo.finish_removals(path).await?;
             return Ok(());
@@ -170,6 +177,34 @@ impl Driver {
             })
             .await?;
         Ok(())
+    }
+
+    /// What is there may be on its way out: the worktree of an earlier task of this name, or of this
+    /// one before it was given up. A new one must not be taken for it.
+    async fn await_removals(&self, scene: &Scene) -> Result<()> {
+        let Scene { task, project, .. } = scene;
+        let mut namesakes = self.inner.all_tasks(project.id()).await?;
+        namesakes.retain(|other| other.name == task.name);
+        let removed = async {
+            for namesake in &namesakes {
+                while !effects::is_tidied(&self.inner, namesake.id).await? {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+            }
+            Ok(())
+        };
+        let waited = tokio::time::timeout(REMOVAL_MAX, removed);
+        match self.handle.cancel.run_until_cancelled(waited).await {
+            Some(Ok(removed)) => removed,
+            Some(Err(_)) => Err(EngineError::File {
+                what: format!(
+                    "an earlier worktree of {} is still being removed",
+                    task.name
+                ),
+                source: std::io::ErrorKind::TimedOut.into(),
+            }),
+            None => Err(EngineError::interrupted()),
+        }
     }
 
     /// Work whose directory is gone goes on from its branch; work that was done on another machine,
@@ -237,11 +272,8 @@ impl Driver {
                 .cancel
                 .run_until_cancelled(supervise::ended(&dir))
                 .await;
+            // Whoever took the claim away stops it; the next engine takes it up.
             let Some(seen) = ended else {
-                // The next daemon takes it up, like an agent.
-                if !self.inner.stopping.is_cancelled() {
-                    supervise::stop(&dir, STOP_GRACE).await?;
-                }
                 return Err(EngineError::interrupted());
             };
             if !matches!(seen?, Seen::Ended(exit) if exit.cause == Cause::Exited(0)) {

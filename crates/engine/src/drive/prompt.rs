@@ -1,13 +1,16 @@
 //! Gathering what a run's prompt is made of.
 
 use woodward_core::state::Purpose;
+use woodward_core::task::Worktree;
 use woodward_core::{MessageId, Task};
 
 use super::{Driver, Scene};
 use crate::error::Result;
 use crate::gate::LastFailure;
+use crate::git::Side;
 use crate::prompt::{self, Failure, Parts};
 use crate::supervise;
+use crate::words::Words;
 
 /// How much of a failing gate's output the agent is shown.
 const HEAD_BYTES: usize = 8 * 1024;
@@ -17,15 +20,23 @@ impl Driver {
     pub(super) async fn prompt(
         &self,
         scene: &Scene,
+        worktree: &Worktree,
         purpose: &Purpose,
         messages: &[MessageId],
     ) -> Result<String> {
         let task = &scene.task;
-        let stored = self.inner.store.load_messages(task.id).await?;
-        let wanted = stored.iter().skip(1).filter(|m| messages.contains(&m.id));
+        let Words { first, later } = Words::load(&self.inner, task.id).await?;
+        let wanted = later.iter().filter(|m| messages.contains(&m.id));
+        let path = scene.project.worktree(&task.name);
+        let place = scene.project.repo.worktree(&path, &worktree.branch)?;
         let parts = Parts {
-            task: stored.first().map(|m| m.body.clone()).unwrap_or_default(),
+            task: first.map(|m| m.body).unwrap_or_default(),
             messages: wanted.map(|m| m.body.clone()).collect(),
+            unmerged: scene
+                .project
+                .repo
+                .merge_leftovers(&worktree.base, Side::Worktree(&place))
+                .await?,
             failures: match purpose {
                 Purpose::Fix { .. } => self.failures(task),
                 _ => Vec::new(),

@@ -18,18 +18,14 @@ impl Driver {
         } = scene;
         let gates = config.gates();
         let path = project.worktree(&task.name);
+        let look = gate::job_name(self.handle.epoch, task.since);
         let mut job = Job {
             gates,
-            dir: self
-                .inner
-                .options
-                .paths
-                .gates(task.id, commit)
-                .join(self.handle.epoch.to_string()),
+            dir: self.inner.options.paths.gates(task.id, commit).join(&look),
             cwd: path.clone(),
             commit: commit.clone(),
             env: run_env::of_gates(&self.inner, project, config, task, &path),
-            mark: format!("{}-{}", task.id, self.handle.epoch),
+            mark: format!("{}-{look}", task.id),
             output_max_bytes: config.log_bytes_max,
         };
         // What is looked at is the commit. Where the task's directory is not exactly that, a clean

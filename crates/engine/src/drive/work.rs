@@ -18,7 +18,7 @@ use super::prepare::STOP_GRACE;
 use super::{Driver, Scene};
 use crate::config::{Agent, PromptBy};
 use crate::error::{EngineError, Result};
-use crate::git::{CommitWith, Committed, Signature, Trailers, compose};
+use crate::git::{CommitWith, Committed, Side, Signature, Trailers, compose};
 use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
 use crate::{clock, files, run_env};
 
@@ -148,7 +148,9 @@ impl Driver {
         let mut record = self.run_record(scene, run, purpose, &begun);
         record.state = RunState::Starting;
         self.inner.store.save_run(record).await?;
-        let prompt = self.prompt(scene, purpose, &begun.messages).await?;
+        let prompt = self
+            .prompt(scene, worktree, purpose, &begun.messages)
+            .await?;
         let prompt_file = dir.join("prompt.md");
         let write = |file: &Path, bytes: &[u8]| {
             files::save(file, bytes).map_err(EngineError::file(file.display().to_string()))
@@ -310,13 +312,19 @@ impl Driver {
                 note: Note::from(note),
             });
         }
-        if let Purpose::Conflict { files } = purpose {
-            let left = project.repo.conflict_markers(&head, files).await?;
-            if !left.is_empty() {
-                return Ok(Outcome::Broke {
-                    note: Note::from(format!("conflict markers are left in {}", left.join(", "))),
-                });
-            }
+        let mut left = match purpose {
+            Purpose::Conflict { files } => project.repo.conflict_markers(&head, files).await?,
+            _ => Vec::new(),
+        };
+        if left.is_empty() {
+            // A merge may have been brought in by an earlier run, too, for whatever purpose.
+            let side = Side::Commit(&head);
+            left = project.repo.merge_leftovers(&worktree.base, side).await?;
+        }
+        if !left.is_empty() {
+            return Ok(Outcome::Broke {
+                note: Note::from(format!("conflict markers are left in {}", left.join(", "))),
+            });
         }
         // A result is what differs from where the task began; an answer to a later wish may also
         // change nothing.

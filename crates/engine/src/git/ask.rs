@@ -4,10 +4,18 @@ use std::path::Path;
 
 use woodward_core::CommitId;
 
+use super::diff::Side;
 use super::error::GitError;
 use super::repo::{FILE_MAX, Repo};
 use super::worktree::Worktree;
 use super::worktree::admin::Mark;
+
+/// Where a side of a conflict begins or ends.
+const ANY_MARKER: &str = "^(<{7}|>{7}) ";
+/// Where the other side of a merge of ours ends; there may be a carriage return.
+const OUR_MARKER: &str = "^>{7,} [0-9a-f]{40,64}.?$";
+/// The most files with markers that are named.
+const LEFTOVERS_MAX: usize = 200;
 
 impl Repo {
     /// Where a branch is; an error that names it when there is none.
@@ -92,26 +100,62 @@ impl Repo {
         Ok(here)
     }
 
+    /// The files in which markers of a merge of ours are left that `base` does not have. Ours name the
+    /// merged commit in full, which no text has by chance.
+    pub async fn merge_leftovers(
+        &self,
+        base: &CommitId,
+        side: Side<'_>,
+    ) -> Result<Vec<String>, GitError> {
+        let newer = self.side(side).await?;
+        let changed = self
+            .git(["diff-tree", "-r", "-z", "--name-only", "--no-renames"])
+            .arg("--no-ext-diff")
+            .arg("--no-textconv")
+            .arg("--diff-filter=d")
+            .arg(format!("-G{OUR_MARKER}"))
+            .arg(base.as_str())
+            .arg(&newer);
+        let answer = changed.run().await?;
+        let files: Vec<String> = answer
+            .fields()
+            .take(LEFTOVERS_MAX)
+            .map(|field| String::from_utf8_lossy(field).into_owned())
+            .collect();
+        // A line that went away counts as a difference, too.
+        self.files_with(OUR_MARKER, &newer, &files).await
+    }
+
     /// Those of these files that have conflict markers in a commit.
     pub async fn conflict_markers(
         &self,
         commit: &CommitId,
         files: &[String],
     ) -> Result<Vec<String>, GitError> {
+        self.files_with(ANY_MARKER, commit.as_str(), files).await
+    }
+
+    /// Those of these files of a commit or tree that have a line like this.
+    async fn files_with(
+        &self,
+        line: &str,
+        tree: &str,
+        files: &[String],
+    ) -> Result<Vec<String>, GitError> {
         if files.is_empty() {
             return Ok(Vec::new());
         }
         let mut asked = self
-            .git(["grep", "-lIz", "-E", "-e", "^(<{7}|>{7}) "])
+            .git(["grep", "-lIz", "-E", "-e", line])
             .accept(1)
-            .arg(commit.as_str())
+            .arg(tree)
             .arg("--")
             .env("GIT_LITERAL_PATHSPECS", "1");
         for file in files {
             asked = asked.arg(file);
         }
         let answer = asked.run().await?;
-        let prefix = format!("{commit}:");
+        let prefix = format!("{tree}:");
         let name = |field: &[u8]| {
             let text = String::from_utf8_lossy(field).into_owned();
             text.strip_prefix(&prefix)

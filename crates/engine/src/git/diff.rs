@@ -41,7 +41,7 @@ pub enum Side<'a> {
 }
 
 impl Repo {
-    async fn side(&self, side: Side<'_>) -> Result<String, GitError> {
+    pub(super) async fn side(&self, side: Side<'_>) -> Result<String, GitError> {
         Ok(match side {
             Side::Commit(commit) => commit.to_string(),
             Side::Worktree(worktree) => self.tree_of_worktree(worktree).await?.to_string(),

@@ -12,6 +12,7 @@ use crate::config::{Config, MergeStyle};
 use crate::error::{EngineError, Result};
 use crate::gate::{self, Job, LastFailure};
 use crate::git::{Advance, Build, BuildSpec, Signature, Style, Trailers, TreeId};
+use crate::words::Words;
 use crate::{clock, run_env};
 
 /// How every reason begins that a person's checkout gives for waiting.
@@ -81,6 +82,10 @@ impl Right<'_> {
                 return self.say(&task, fact, &config).await;
             }
         };
+        // Gates cost minutes: not for what could not land anyway.
+        if let Some(reason) = self.in_the_way(&task, &old, &new).await? {
+            return self.hold(queued, reason).await;
+        }
         if !self.is_known_good(&task, &commit, &tree).await?
             && let Some(fact) = self.gates_say_no(&task, &commit, &new, &config).await?
         {
@@ -311,8 +316,8 @@ impl Right<'_> {
 
     /// The message of the landing commit: the task, and what was asked for.
     async fn message(&self, task: &Task) -> Result<String> {
-        let messages = self.inner.store.load_messages(task.id).await?;
-        let prompt = messages.first().map(|m| m.body.trim()).unwrap_or_default();
+        let Words { first, .. } = Words::load(self.inner, task.id).await?;
+        let prompt = first.as_ref().map(|m| m.body.trim()).unwrap_or_default();
         let title = prompt.lines().next().unwrap_or_default().trim();
         let cut: String = title.chars().take(TITLE_MAX).collect();
         Ok(if cut.is_empty() {

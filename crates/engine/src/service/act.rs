@@ -23,13 +23,17 @@ impl Engine {
                 "start a new one: woodward create {name}-2 -p \"…\""
             )));
         }
+        if let State::Waiting { .. } = found.task.state {
+            return Err(
+                Problem::new(Code::WrongState, format!("{name} waits for an answer"))
+                    .hint(format!("answer it first: woodward answer {name}")),
+            );
+        }
         let message = self.post(&found.task, text.text, "the prompt").await?;
         let was_draft = found.task.state == State::Draft;
         let said = match &found.task.state {
             State::Draft => "has its prompt and is queued",
-            State::Working { .. } | State::Waiting { .. } => {
-                "gets it as soon as its agent can take it"
-            }
+            State::Working { .. } => "gets it as soon as its agent can take it",
             _ => "gets it with its next run",
         };
         let done = self

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use woodward_api::{Code, Problem};
 use woodward_core::{ProjectId, Task};
-use woodward_store::{PAGE_MAX, TaskFilter};
 
 use super::{Found, TaskRef};
 use crate::config::nearest;
@@ -17,20 +16,7 @@ const CANDIDATES_MAX: usize = 8;
 impl Engine {
     /// All tasks of a project that are not archived.
     pub(super) async fn all_tasks(&self, project: ProjectId) -> Result<Vec<Task>> {
-        let mut tasks: Vec<Task> = Vec::new();
-        loop {
-            let filter = TaskFilter {
-                project: Some(project),
-                after: tasks.last().map(|task| task.id),
-                ..TaskFilter::default()
-            };
-            let page = self.inner.store.load_tasks(filter).await?;
-            let last = page.len() < PAGE_MAX as usize;
-            tasks.extend(page);
-            if last {
-                return Ok(tasks);
-            }
-        }
+        self.inner.all_tasks(project).await
     }
 
     pub(super) async fn find(&self, wanted: &TaskRef<'_>) -> Result<Found> {

@@ -21,6 +21,7 @@ use crate::error::Result;
 use crate::git::Side;
 use crate::removed;
 use crate::supervise::{self, Cause, Seen};
+use crate::words::Words;
 
 const PROMPT_BYTES_MAX: usize = 16 * 1024;
 const MESSAGE_BYTES_MAX: usize = 2 * 1024;
@@ -127,7 +128,7 @@ impl Engine {
             config,
         } = found;
         let store = &self.inner.store;
-        let messages = store.load_messages(task.id).await?;
+        let words = Words::load(&self.inner, task.id).await?;
         let mut after = Vec::new();
         for on in &task.spec.after {
             after.extend(store.load_task(*on).await?.map(|task| task.name));
@@ -167,14 +168,15 @@ impl Engine {
         Ok(TaskDetail {
             task: self.summary(project, config, task).await?,
             state: task.state.clone(),
-            prompt: messages
-                .first()
+            prompt: words
+                .first
+                .as_ref()
                 .map(|message| cut(&message.body, PROMPT_BYTES_MAX)),
             after,
             question,
-            messages: messages
+            messages: words
+                .later
                 .iter()
-                .skip(1)
                 .map(|message| MessageView {
                     id: message.id,
                     from: actor_text(&message.actor),

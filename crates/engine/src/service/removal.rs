@@ -4,13 +4,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use woodward_api::{Code, Done, Problem, Undo};
-use woodward_core::{Action, Fact, Note, State, StateKind, Task};
+use woodward_core::{Fact, Note, State, StateKind, Task};
 
 use super::act::{hint, over};
 use super::{Answered, Found, TaskRef};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::removed;
+use crate::{effects, removed};
 
 /// How long a removal that is under way is waited for.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
@@ -157,16 +157,7 @@ impl Engine {
     async fn settled(&self, task: &Task) -> Result<()> {
         let deadline = tokio::time::Instant::now() + SETTLED_WITHIN;
         loop {
-            let pending = self.inner.store.load_pending_effects(task.id).await?;
-            let ours = pending.iter().any(|effect| {
-                matches!(
-                    effect.action,
-                    Action::RemoveWorktree { .. }
-                        | Action::StopRun { .. }
-                        | Action::StopGates { .. }
-                )
-            });
-            if !ours {
+            if effects::is_tidied(&self.inner, task.id).await? {
                 return Ok(());
             }
             if tokio::time::Instant::now() > deadline {

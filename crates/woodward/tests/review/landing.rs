@@ -1,0 +1,26 @@
+//! What lands, and what must not.
+
+use super::place::{Place, until};
+
+#[test]
+fn gates_do_not_run_again_and_again_while_a_checkout_is_in_the_way() {
+    let rules = "gates:\n  - { name: test, command: \"echo x >> OUT/gates\" }\n";
+    let place = Place::new(rules, "echo two > base.txt\n");
+    place.ok(&["create", "a", "-p", "do it"]);
+    place.until_state("a", "review");
+    assert_eq!(place.lines("gates"), 1);
+    // Main moves, so that the merged tree is another one; and the person works on the same file.
+    place.write("repo/other.txt", "other\n");
+    place.commit("other");
+    place.write("repo/base.txt", "the person's own\n");
+    place.ok(&["approve", "a"]);
+    until("it is held", || place.show("a")["task"]["held"].is_string());
+    assert_eq!(place.lines("gates"), 1, "gates ran for what could not land");
+    place.git(&["checkout", "--quiet", "--", "base.txt"]);
+    place.until_state("a", "landed");
+    assert_eq!(
+        place.lines("gates"),
+        2,
+        "the merged tree was looked at once"
+    );
+}

@@ -1,0 +1,40 @@
+//! How runs are judged and what they are told.
+
+use super::place::{Place, until};
+
+#[test]
+fn a_check_is_run_again_after_a_fix_that_changed_nothing() {
+    let rules = "gates:\n  - { name: test, command: \"echo x >> OUT/gates; test $(wc -l < OUT/gates) -ge 2\" }\n";
+    let place = Place::new(
+        rules,
+        "[ $WOODWARD_PURPOSE = fix ] || echo two > base.txt\n",
+    );
+    place.ok(&["create", "a", "-p", "do it"]);
+    place.until_state("a", "review");
+    assert_eq!(place.lines("gates"), 2);
+}
+
+#[test]
+fn conflict_markers_of_a_merge_never_pass_for_a_result() {
+    let rules = "limits:\n  attempts: 2\n  backoff: 10ms\n";
+    let agent = "case $WOODWARD_PURPOSE in
+first) echo task > base.txt ;;
+follow-up) echo more > more.txt ;;
+esac
+";
+    let place = Place::new(rules, agent);
+    place.ok(&["create", "a", "-p", "do it"]);
+    place.until_state("a", "review");
+    place.write("repo/base.txt", "the person's own\n");
+    place.commit("the same line");
+    place.ok(&["approve", "a"]);
+    until("the conflict is too much for the agent", || {
+        place.state("a") == "failed"
+    });
+    place.ok(&["prompt", "a", "more"]);
+    until("there is a result or none", || {
+        let runs = place.show("a")["runs"].as_array().map_or(0, Vec::len);
+        runs > 3 && ["failed", "review"].contains(&place.state("a").as_str())
+    });
+    assert_eq!(place.state("a"), "failed", "{}", place.ok(&["diff", "a"]));
+}
