@@ -18,7 +18,10 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use woodward_core::{Epoch, Fact, Policy, State, Task, TaskId, Transition};
+use woodward_core::budget::Spend;
+use woodward_core::event::Outcome;
+use woodward_core::{Epoch, Fact, Policy, RunId, State, Task, TaskId, Transition};
+use woodward_store::fresh_uuid;
 
 use crate::config::Config;
 use crate::engine::Inner;
@@ -28,6 +31,8 @@ use crate::project::Project;
 /// How long a driver that met trouble waits before it looks again.
 const TROUBLE: Duration = Duration::from_millis(200);
 const TROUBLE_MAX: Duration = Duration::from_secs(5);
+/// So many troubles in a row, over most of a minute, are no passing thing.
+const TROUBLES_MAX: u32 = 12;
 
 /// All drivers of this machine.
 #[derive(Debug, Default)]
@@ -155,9 +160,10 @@ struct Scene {
 impl Driver {
     async fn run(self) {
         let mut trouble = TROUBLE;
+        let mut troubles = 0;
         while !self.handle.cancel.is_cancelled() {
             match self.advance().await {
-                Ok(true) => trouble = TROUBLE,
+                Ok(true) => (trouble, troubles) = (TROUBLE, 0),
                 Ok(false) => return,
                 Err(error) if error.is_stale() => {
                     tracing::info!(task = %self.task, "its claim is gone");
@@ -172,6 +178,16 @@ impl Driver {
                     let wait = tokio::time::sleep(trouble);
                     let _ = self.handle.cancel.run_until_cancelled(wait).await;
                     trouble = (trouble * 2).min(TROUBLE_MAX);
+                    // The database comes back, and rules are the person's, who is told of them.
+                    if !matches!(error, EngineError::Store(_) | EngineError::Config(_)) {
+                        troubles += 1;
+                    }
+                    if troubles >= TROUBLES_MAX {
+                        troubles = 0;
+                        if let Err(error) = self.give_up(error).await {
+                            tracing::warn!(task = %self.task, %error, "it could not be given up");
+                        }
+                    }
                 }
             }
         }
@@ -211,6 +227,30 @@ impl Driver {
             State::Verifying { commit } => self.verify(&scene, commit).await,
             _ => Ok(false),
         }
+    }
+
+    /// What was tried over and over does not work: a failed attempt, of which there are only so many.
+    async fn give_up(&self, error: EngineError) -> Result<()> {
+        let Some(task) = self.inner.store.load_task(self.task).await? else {
+            return Ok(());
+        };
+        let config = self.inner.require_project(task.project)?.config().await?;
+        let note = error.into_note();
+        let fact = match task.state {
+            State::Working { run, .. } | State::Waiting { run, .. } => Fact::RunFinished {
+                run,
+                outcome: Outcome::Broke { note },
+                total: Spend::NONE,
+            },
+            State::Verifying { commit } => Fact::GatesFinished {
+                commit,
+                reports: verify::none_ran(&config),
+                risky: true,
+                next_run: RunId::new(fresh_uuid()),
+            },
+            _ => return Ok(()),
+        };
+        self.report(&config, fact).await.map(|_| ())
     }
 
     /// Says something under the claim. `true` when the claim goes on.

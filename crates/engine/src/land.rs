@@ -9,19 +9,19 @@ mod place;
 mod recover;
 
 pub(crate) use attempt::HELD_BY_CHECKOUT;
-pub(crate) use place::checkout;
+pub(crate) use place::{checkout, turn};
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use woodward_core::event::Fault;
+use woodward_core::landing::Intent;
 use woodward_core::lease::{Lease, Resource};
-use woodward_core::{ClaimId, ProjectId, TaskId};
+use woodward_core::{ClaimId, Note, ProjectId, TaskId};
 use woodward_store::{LeaseRef, LeaseRequest, Queued, StoreError, fresh_uuid};
 
 use crate::engine::Inner;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::project::Project;
 
 /// How often an entry that a person's checkout holds up is looked at again.
@@ -191,8 +191,10 @@ impl Right<'_> {
             .load_pending_intents(self.project.id())
             .await?
         {
-            if intent.branch == branch {
-                self.recover(&intent).await?;
+            if intent.branch == branch
+                && let Err(error) = self.recover(&intent).await
+            {
+                return self.stuck(&intent, error).await;
             }
         }
         let mut tried = HashSet::new();
@@ -207,8 +209,8 @@ impl Right<'_> {
             };
             let moved_on = match self.attempt(&queued).await {
                 Ok(moved_on) => moved_on,
-                // Trying again will not help: the person must know, and the others go on.
-                Err(error) if error.fault() != Fault::Transient && !error.is_stale() => {
+                // Whether or not trying again helps: the person must know, and the others go on.
+                Err(error) if self.is_of_the_world(&error) => {
                     self.hold(&queued, error.into_note().into()).await?
                 }
                 Err(error) => return Err(error),
@@ -217,6 +219,31 @@ impl Right<'_> {
                 tried.insert((queued.entry.task, queued.entry.commit.clone()));
             }
         }
+    }
+
+    /// Whether an error says something about the repository or a checkout, and not about the database
+    /// or this engine's end.
+    fn is_of_the_world(&self, error: &EngineError) -> bool {
+        !matches!(error, EngineError::Store(_)) && !self.inner.stopping.is_cancelled()
+    }
+
+    /// A landing that is under way can't be finished now. Nothing else can land there until it is, so
+    /// the person must know; it is tried again with every look.
+    async fn stuck(&self, intent: &Intent, error: EngineError) -> Result<()> {
+        if !self.is_of_the_world(&error) {
+            return Err(error);
+        }
+        let why = String::from(error.into_note());
+        let reason = Note::from(format!("its landing can't be finished: {why}"));
+        for queued in self.inner.store.load_queue(self.project.id()).await? {
+            let task = queued.entry.task;
+            if intent.members.contains(&task) && queued.hold.as_ref() != Some(&reason) {
+                tracing::warn!(%task, reason = reason.as_str(), "stuck");
+                let reason = Some(reason.clone());
+                self.inner.store.hold_entry(task, reason).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn release(self) {

@@ -142,8 +142,16 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<()> {
         match Project::open(record, &inner.options.paths, &inner.git).await {
             Ok(project) => {
                 let project = Arc::new(project);
-                for path in project.repo.sweep_locks().await?.removed {
-                    tracing::info!(path = %path.display(), "removed a lock file that nobody holds");
+                match project.repo.sweep_locks().await {
+                    Ok(swept) => {
+                        for path in swept.removed {
+                            tracing::info!(path = %path.display(), "removed a lock file that nobody holds");
+                        }
+                    }
+                    // One repository in trouble must not keep the others from going on.
+                    Err(error) => {
+                        tracing::warn!(project = %id, %error, "its lock files could not be looked at");
+                    }
                 }
                 let mut projects = inner.projects.write().unwrap_or_else(|e| e.into_inner());
                 projects.insert(id, project);

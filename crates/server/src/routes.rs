@@ -8,7 +8,7 @@ use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::Uri;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use woodward_api::{
     AnswerState, Approve, Asked, Changed, Code, CreateTasks, CreatedTask, Diagnosis, DiffText,
     Done, Health, LogText, MergeTask, NewQuestion, Note, OpenProject, Problem, ProjectView,
@@ -120,7 +120,8 @@ async fn create(
     body: Body<CreateTasks>,
 ) -> Answer<Vec<CreatedTask>> {
     let Json(tasks) = body?;
-    answer(engine.create(&asking?.root, tasks).await)
+    let asking = asking?;
+    to_the_end(async move { engine.create(&asking.root, tasks).await }).await
 }
 
 async fn show(
@@ -174,24 +175,36 @@ async fn act(
     body: Body<serde_json::Value>,
 ) -> Answer<Done> {
     let asking = asking?;
-    let task = asking.task(&task);
     let Json(body) = body?;
-    answer(match verb.as_str() {
-        "prompt" => engine.prompt(&task, read::<Text>(body)?).await,
-        "answer" => engine.answer(&task, read(body)?).await,
-        "approve" => engine.approve(&task, read::<Approve>(body)?).await,
-        "reject" => engine.reject(&task, read::<Text>(body)?).await,
-        "merge" => engine.merge(&task, read::<MergeTask>(body)?).await,
-        "cancel" => engine.cancel(&task, read::<Note>(body)?.reason).await,
-        "pause" => engine.pause(&task, read::<Note>(body)?.reason).await,
-        "resume" => engine.resume(&task).await,
-        "retry" => engine.retry(&task).await,
-        "remove" => engine.remove(&task).await,
-        other => Err(Problem::new(
-            Code::NotFound,
-            format!("nothing can be done by the name of `{other}`"),
-        )),
+    to_the_end(async move {
+        let task = asking.task(&task);
+        match verb.as_str() {
+            "prompt" => engine.prompt(&task, read::<Text>(body)?).await,
+            "answer" => engine.answer(&task, read(body)?).await,
+            "approve" => engine.approve(&task, read::<Approve>(body)?).await,
+            "reject" => engine.reject(&task, read::<Text>(body)?).await,
+            "merge" => engine.merge(&task, read::<MergeTask>(body)?).await,
+            "cancel" => engine.cancel(&task, read::<Note>(body)?.reason).await,
+            "pause" => engine.pause(&task, read::<Note>(body)?.reason).await,
+            "resume" => engine.resume(&task).await,
+            "retry" => engine.retry(&task).await,
+            "remove" => engine.remove(&task).await,
+            other => Err(Problem::new(
+                Code::NotFound,
+                format!("nothing can be done by the name of `{other}`"),
+            )),
+        }
     })
+    .await
+}
+
+/// Does a deed to its end, also when the one who asked for it is gone meanwhile: half of one would be
+/// left otherwise.
+async fn to_the_end<T: Serialize + Send + 'static>(
+    deed: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Answer<T> {
+    let done = tokio::spawn(deed).await;
+    answer(done.unwrap_or_else(|lost| Err(Problem::new(Code::Internal, lost.to_string()))))
 }
 
 fn read<T: serde::de::DeserializeOwned>(body: serde_json::Value) -> Result<T, Problem> {
@@ -201,7 +214,8 @@ fn read<T: serde::de::DeserializeOwned>(body: serde_json::Value) -> Result<T, Pr
 
 async fn undo(State(engine): State<Engine>, asking: Wish, body: Body<Undo>) -> Answer<Done> {
     let Json(undo) = body?;
-    answer(engine.undo(&asking?.root, &undo).await)
+    let asking = asking?;
+    to_the_end(async move { engine.undo(&asking.root, &undo).await }).await
 }
 
 async fn changes(State(engine): State<Engine>, asking: Wish) -> Answer<Changed> {

@@ -1,13 +1,28 @@
 //! Running the gates on a task's result.
 
-use woodward_core::gate::Verdict;
-use woodward_core::{CommitId, Fact, RunId};
+use woodward_core::gate::{GateReport, Verdict};
+use woodward_core::{CommitId, Fact, GateName, RunId};
 use woodward_store::{TaskClaim, fresh_uuid};
 
 use super::{Driver, Scene};
+use crate::config::Config;
 use crate::error::Result;
 use crate::gate::{self, Job, LastFailure};
 use crate::{land, run_env};
+
+/// What is said of gates that could not be run at all.
+pub(super) fn none_ran(config: &Config) -> Vec<GateReport> {
+    let broken = |gate| GateReport {
+        gate,
+        verdict: Verdict::Broken,
+        required: true,
+    };
+    let mut gates: Vec<GateName> = config.gates().iter().map(|g| g.name.clone()).collect();
+    if gates.is_empty() {
+        gates.extend("checkout".parse::<GateName>());
+    }
+    gates.into_iter().map(broken).collect()
+}
 
 impl Driver {
     pub(super) async fn verify(&self, scene: &Scene, commit: &CommitId) -> Result<bool> {
@@ -33,21 +48,12 @@ impl Driver {
         let elsewhere = if gates.is_empty() || project.repo.is_clean_at(&path, commit).await? {
             None
         } else {
-            let Some(place) = self
-                .handle
-                .cancel
-                .run_until_cancelled(land::checkout(
-                    &self.inner,
-                    project,
-                    "verify",
-                    commit,
-                    &job.dir,
-                ))
-                .await
-            else {
+            // Once it is our turn it is not cut short: git would go on in what is another's by then.
+            let turn = land::turn(&self.inner, project, "verify");
+            let Some(turn) = self.handle.cancel.run_until_cancelled(turn).await else {
                 return Ok(false);
             };
-            Some(place?)
+            Some(land::checkout(&self.inner, project, turn, commit, &job.dir).await?)
         };
         if let Some(place) = &elsewhere {
             job.cwd = place.path().to_owned();

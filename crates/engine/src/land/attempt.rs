@@ -153,7 +153,8 @@ impl Right<'_> {
         }
         let gates = self.inner.options.paths.gates(task.id, new);
         let dir = gates.join(format!("landing-{}", self.lease.epoch));
-        let place = super::checkout(self.inner, self.project, "landing", new, &dir).await?;
+        let turn = super::turn(self.inner, self.project, "landing").await;
+        let place = super::checkout(self.inner, self.project, turn, new, &dir).await?;
         let job = Job {
             gates: config.gates(),
             dir,

@@ -37,15 +37,15 @@ impl Place {
     }
 }
 
-/// A clean checkout of `commit`, in the project's directory for this purpose, for the gates of `job`.
-/// Gates that an earlier engine left running there are ended first.
-pub(crate) async fn checkout(
-    inner: &Inner,
-    project: &Project,
-    purpose: &str,
-    commit: &CommitId,
-    job: &Path,
-) -> Result<Place> {
+/// The right to use a project's directory for one purpose.
+#[derive(Debug)]
+pub(crate) struct Held {
+    purpose: &'static str,
+    guard: OwnedMutexGuard<()>,
+}
+
+/// Waits until a project's directory for this purpose is free.
+pub(crate) async fn turn(inner: &Inner, project: &Project, purpose: &'static str) -> Held {
     let lock = {
         let mut places = inner
             .landers
@@ -55,7 +55,22 @@ pub(crate) async fn checkout(
         let key = (project.id(), purpose.to_owned());
         Arc::clone(places.entry(key).or_default())
     };
-    let held = lock.lock_owned().await;
+    Held {
+        purpose,
+        guard: lock.lock_owned().await,
+    }
+}
+
+/// A clean checkout of `commit`, in the directory that is held, for the gates of `job`.
+/// Gates that an earlier engine left running there are ended first.
+pub(crate) async fn checkout(
+    inner: &Inner,
+    project: &Project,
+    held: Held,
+    commit: &CommitId,
+    job: &Path,
+) -> Result<Place> {
+    let Held { purpose, guard } = held;
     let name = format!("{}-{purpose}.json", project.id());
     let file = inner.options.paths.state().join("places").join(name);
     if let Some(User { job: earlier }) = files::load_json(&file)
@@ -72,5 +87,5 @@ pub(crate) async fn checkout(
     .map_err(EngineError::file(file.display().to_string()))?;
     let path = project.worktrees().join(".gates").join(purpose);
     project.repo.checkout_detached(&path, commit).await?;
-    Ok(Place { path, _held: held })
+    Ok(Place { path, _held: guard })
 }

@@ -127,7 +127,12 @@ impl Engine {
                     .find(|entry| entry.branch == worktree.branch && entry.id.starts_with(&ours));
                 match entry {
                     Some(entry) => repo.restore_worktree(entry).await.map(|_| Some(worktree))?,
-                    None => None,
+                    // Brought back before, but a crash came before it was said.
+                    None => {
+                        let path = found.project.worktree(&name);
+                        let there = path.is_dir() && repo.worktree(&path, &worktree.branch).is_ok();
+                        there.then_some(worktree)
+                    }
                 }
             }
             None => None,

@@ -24,3 +24,22 @@ fn gates_do_not_run_again_and_again_while_a_checkout_is_in_the_way() {
         "the merged tree was looked at once"
     );
 }
+
+#[test]
+fn a_landing_that_can_not_be_finished_is_said_and_finished_later() {
+    let place = Place::new("", "echo two > base.txt\n");
+    place.ok(&["create", "a", "-p", "do it"]);
+    place.until_state("a", "review");
+    // As a git that crashed leaves it.
+    let lock = place.repo().join(".git/index.lock");
+    std::fs::write(&lock, "").unwrap();
+    place.ok(&["approve", "a"]);
+    until("the person is told", || {
+        let held = place.show("a")["task"]["held"].to_string();
+        held.contains("index.lock")
+    });
+    // A daemon may have swept it meanwhile.
+    let _ = std::fs::remove_file(&lock);
+    place.until_state("a", "landed");
+    assert_eq!(place.git(&["status", "--porcelain"]), "");
+}

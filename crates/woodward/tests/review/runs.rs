@@ -38,3 +38,32 @@ esac
     });
     assert_eq!(place.state("a"), "failed", "{}", place.ok(&["diff", "a"]));
 }
+
+#[test]
+fn a_run_that_can_never_be_judged_ends_as_failed() {
+    let agent = "echo work > work.txt; d=$(git rev-parse --git-dir); rm $d/HEAD; mkdir $d/HEAD\n";
+    let place = Place::new("limits:\n  attempts: 1\n", agent);
+    place.ok(&["create", "a", "-p", "do it"]);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(150);
+    while place.state("a") != "failed" {
+        assert!(std::time::Instant::now() < deadline, "{}", place.log());
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    assert!(place.worktree("a").join("work.txt").exists());
+}
+
+#[test]
+fn a_task_that_waits_for_an_answer_says_so_to_a_prompt() {
+    let agent = format!("{} ask 'which?'\n", env!("CARGO_BIN_EXE_woodward"));
+    let place = Place::new("", &agent);
+    place.ok(&["create", "a", "-p", "do it"]);
+    place.until_state("a", "waiting");
+    let refused = place.run(&["prompt", "a", "more"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success());
+    assert!(said.contains("woodward answer a"), "{said}");
+    assert_eq!(
+        place.show("a")["messages"].as_array().map(Vec::len),
+        Some(0)
+    );
+}
