@@ -188,15 +188,17 @@ async fn stop_gates(inner: &Inner, effect: &Effect, commit: &CommitId) -> Result
 
 /// Moves a worktree to the trash, its unlanded work saved first.
 async fn remove_worktree(inner: &Inner, effect: &Effect, worktree: &Worktree) -> Result<()> {
-    inner.drivers.end(effect.task, effect.epoch).await;
     let task = require_task(inner, effect.task).await?;
-    let project = inner.require_project(task.project)?;
-    let path = project.worktree(&task.name);
     let current = task.worktree.as_ref();
     if current.is_some_and(|current| current.branch == worktree.branch) {
-        // It was brought back.
+        // It was brought back, or only its base has changed.
         return Ok(());
     }
+    if task.holder.is_none() || task.epoch != effect.epoch {
+        inner.drivers.end(effect.task, effect.epoch).await;
+    }
+    let project = inner.require_project(task.project)?;
+    let path = project.worktree(&task.name);
     let id = format!("{}-{}", task.id, effect.epoch);
     let place = match project.repo.worktree(&path, &worktree.branch) {
         Ok(place) => place,

@@ -166,14 +166,16 @@ impl Project {
         }
     }
 
+    /// Where a task's own change begins: what landed on the base meanwhile is not its doing.
+    pub(crate) async fn beginning(&self, base: &CommitId, head: &CommitId) -> Result<CommitId> {
+        let common = self.repo.merge_base(base, head).await?;
+        Ok(common.unwrap_or_else(|| base.clone()))
+    }
+
     /// What about a change deserves a closer look.
     pub(crate) async fn risks(&self, base: &CommitId, head: &CommitId) -> Result<Vec<Signal>> {
-        // What landed on the base meanwhile is not this task's doing.
-        let from = self.repo.merge_base(base, head).await?;
-        let files = self
-            .repo
-            .numstat(from.as_ref().unwrap_or(base), Side::Commit(head))
-            .await?;
+        let from = self.beginning(base, head).await?;
+        let files = self.repo.numstat(&from, Side::Commit(head)).await?;
         let touched: Vec<Touched> = files
             .into_iter()
             .map(|file| Touched {

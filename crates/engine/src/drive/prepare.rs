@@ -85,7 +85,7 @@ impl Driver {
             }
             _ => None,
         };
-        let worktree = match kept {
+        let mut worktree = match kept {
             Some(worktree) => worktree,
             None => self.create(scene, &path).await?,
         };
@@ -97,6 +97,8 @@ impl Driver {
             let now = crate::clock::now();
             let name = task.name.as_str();
             project.repo.bring_in(&place, &onto, name, now).await?;
+            // What others have landed is not this task's change.
+            worktree.base = onto;
         }
         Ok(worktree)
     }

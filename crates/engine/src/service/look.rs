@@ -143,12 +143,11 @@ impl Engine {
         let gates = store.load_gate_results(task.id).await?;
         let last = gates.last().map(|result| result.commit.clone());
         let change = match (&task.head, &task.worktree) {
-            (Some(head), Some(worktree)) => project
-                .repo
-                .numstat(&worktree.base, Side::Commit(head))
-                .await
-                .ok()
-                .map(|files| stat_of(&files)),
+            (Some(head), Some(worktree)) => {
+                let from = project.beginning(&worktree.base, head).await?;
+                let files = project.repo.numstat(&from, Side::Commit(head)).await;
+                files.ok().map(|files| stat_of(&files))
+            }
             _ => None,
         };
         let risks = match (&task.head, &task.worktree) {
@@ -317,7 +316,10 @@ impl Engine {
             (_, Some(head)) => Side::Commit(head),
             _ => return Err(unchanged().into()),
         };
-        let base = worktree.base;
+        let base = match side {
+            Side::Commit(head) => project.beginning(&worktree.base, head).await?,
+            Side::Worktree(_) => worktree.base,
+        };
         let stats = stat_of(&project.repo.numstat(&base, side).await?);
         let (text, truncated) = if stat {
             (String::new(), false)

@@ -67,3 +67,30 @@ fn a_task_that_waits_for_an_answer_says_so_to_a_prompt() {
         Some(0)
     );
 }
+
+#[test]
+fn what_others_have_landed_is_not_in_a_tasks_diff_after_a_merge() {
+    let agent = "case $WOODWARD_PURPOSE in
+first) echo task > base.txt ;;
+conflict) echo both > base.txt ;;
+esac
+";
+    let place = Place::new("", agent);
+    place.ok(&["create", "a", "-p", "do it"]);
+    place.until_state("a", "review");
+    place.write("repo/base.txt", "the person's own\n");
+    place.write("repo/other.txt", "other\n");
+    place.commit("the same line, and more");
+    place.ok(&["approve", "a"]);
+    until("the conflict is resolved", || {
+        let runs = place.show("a")["runs"].as_array().map_or(0, Vec::len);
+        runs == 2 && place.state("a") == "review"
+    });
+    let diff = place.ok(&["diff", "a"]);
+    assert!(diff.contains("+both"), "{diff}");
+    assert!(diff.contains("-the person's own"), "{diff}");
+    assert!(!diff.contains("other.txt"), "{diff}");
+    place.ok(&["approve", "a"]);
+    place.until_state("a", "landed");
+    assert!(place.repo().join("other.txt").exists());
+}
