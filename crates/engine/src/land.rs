@@ -44,6 +44,8 @@ struct Landing {
     woken: HashSet<ProjectId>,
     leases: Vec<LeaseRef>,
     held_until: HashMap<TaskId, Instant>,
+    /// Projects whose leftovers of a killed engine were looked for.
+    unpinned: HashSet<ProjectId>,
 }
 
 impl Landers {
@@ -103,11 +105,9 @@ pub(crate) fn wake(inner: &Arc<Inner>) {
 
 async fn land(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()> {
     let pending = inner.store.load_pending_intents(project.id()).await?;
-    for pinned in project.repo.pinned_landings().await? {
-        // What a crash left before the intention was on record, or after it was settled.
-        if pending.iter().all(|intent| intent.id != pinned) {
-            project.repo.unpin_landing(pinned).await?;
-        }
+    if !inner.landers.lock().unpinned.contains(&project.id()) {
+        unpin(project, &pending).await?;
+        inner.landers.lock().unpinned.insert(project.id());
     }
     let queue = inner.store.load_queue(project.id()).await?;
     let branches: BTreeSet<String> = pending
@@ -132,6 +132,17 @@ async fn land(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()> {
         let landed = right.work(&branch).await;
         right.release().await;
         landed?;
+    }
+    Ok(())
+}
+
+/// Lets go of what a crash left pinned before an intention was on record, or after it was settled.
+/// Only an engine that was killed leaves such: once is enough.
+async fn unpin(project: &Project, pending: &[Intent]) -> Result<()> {
+    for pinned in project.repo.pinned_landings().await? {
+        if pending.iter().all(|intent| intent.id != pinned) {
+            project.repo.unpin_landing(pinned).await?;
+        }
     }
     Ok(())
 }
