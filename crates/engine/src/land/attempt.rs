@@ -11,7 +11,7 @@ use super::{HELD_AGAIN, Right};
 use crate::config::{Config, MergeStyle};
 use crate::error::{EngineError, Result};
 use crate::gate::{self, Job, LastFailure};
-use crate::git::{Advance, Build, BuildSpec, Signature, Style, Trailers, TreeId};
+use crate::git::{Advance, Build, BuildSpec, Signature, Style, Trailers};
 use crate::words::Words;
 use crate::{clock, run_env};
 
@@ -72,10 +72,10 @@ impl Right<'_> {
                 date: clock::now(),
             })
             .await?;
-        let (new, tree) = match merged {
-            Build::Built { commit, tree } => (commit, tree),
+        let new = match merged {
+            Build::Built { commit, .. } => commit,
             // All of it is there already: it lands where the branch is.
-            Build::Nothing => (old.clone(), repo.tree_of(&old).await?),
+            Build::Nothing => old.clone(),
             Build::Conflict { files } => {
                 tracing::info!(task = %task.name, ?files, "it does not fit the target branch");
                 let fact = Fact::LandingConflicted { commit, files };
@@ -86,16 +86,17 @@ impl Right<'_> {
         if let Some(reason) = self.in_the_way(&task, &old, &new).await? {
             return self.hold(queued, reason).await;
         }
-        if !self.is_known_good(&task, &commit, &tree).await?
-            && let Some(fact) = self.gates_say_no(&task, &commit, &new, &config).await?
-        {
-            return self.say(&task, fact, &config).await;
-        }
-        if self.inner.stopping.is_cancelled() {
-            return Ok(false);
-        }
-        if let Some(reason) = self.in_the_way(&task, &old, &new).await? {
-            return self.hold(queued, reason).await;
+        if new != old && !config.gates().is_empty() {
+            if let Some(fact) = self.gates_say_no(&task, &commit, &new, &config).await? {
+                return self.say(&task, fact, &config).await;
+            }
+            if self.inner.stopping.is_cancelled() {
+                return Ok(false);
+            }
+            // Gates take a while, and a person may have gone on working.
+            if let Some(reason) = self.in_the_way(&task, &old, &new).await? {
+                return self.hold(queued, reason).await;
+            }
         }
         self.move_branch(queued, task, intent, old, new, &config)
             .await
@@ -118,29 +119,8 @@ impl Right<'_> {
         }
     }
 
-    /// The merged tree is the very tree that passed already.
-    async fn is_known_good(&self, task: &Task, commit: &CommitId, tree: &TreeId) -> Result<bool> {
-        if self.project.repo.tree_of(commit).await? != *tree {
-            return Ok(false);
-        }
-        let results = self.inner.store.load_gate_results(task.id).await?;
-        let config = self.project.config().await?;
-        let passed = |gate: &crate::config::GateSpec| {
-            results.iter().any(|result| {
-                result.commit == *commit
-                    && result.gate == gate.name
-                    && result.command == gate.command.shown()
-                    && result.verdict == woodward_core::gate::Verdict::Pass
-            })
-        };
-        Ok(config
-            .gates()
-            .iter()
-            .filter(|gate| gate.required)
-            .all(passed))
-    }
-
-    /// Runs the gates on the merged tree, in a directory of its own.
+    /// Runs the gates on the merged tree, in a clean directory of its own. What passed in the task's
+    /// directory may owe that to files that no commit has.
     async fn gates_say_no(
         &self,
         task: &Task,
@@ -148,9 +128,6 @@ impl Right<'_> {
         new: &CommitId,
         config: &Config,
     ) -> Result<Option<Fact>> {
-        if config.gates().is_empty() {
-            return Ok(None);
-        }
         let gates = self.inner.options.paths.gates(task.id, new);
         let dir = gates.join(format!("landing-{}", self.lease.epoch));
         let turn = super::turn(self.inner, self.project, "landing").await;
