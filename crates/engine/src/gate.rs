@@ -24,8 +24,8 @@ use crate::{clock, files};
 const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 /// How much output is searched for counts of tests.
 const COUNTED_BYTES: usize = 64 * 1024;
-/// A gate whose supervisor was lost is run so many times.
-const TRIES: u32 = 2;
+/// A gate that was killed, or whose supervisor was, is run so many times.
+const TRIES: u32 = 5;
 
 /// Gates to be run.
 #[derive(Debug)]
@@ -153,8 +153,9 @@ pub(crate) async fn run(
     Ok(Some(verdicts))
 }
 
-/// Runs one gate, or takes up one that runs or has run already. A supervisor that was killed says
-/// nothing about the tree: then it is run once more.
+/// Runs one gate, or takes up one that runs or has run already. Being killed from outside, or without
+/// a supervisor, says nothing about the tree: then it is run again. One that is killed every time has
+/// failed: it may be what asks for too much memory.
 async fn run_one(
     inner: &Inner,
     job: &Job<'_>,
@@ -188,6 +189,7 @@ async fn run_one(
             }
             // Stopped for the sake of others, before a restart: that says nothing about the tree.
             Seen::Ended(exit) if exit.cause == Cause::Stopped => {}
+            Seen::Ended(exit) if was_killed(&exit.cause) && attempt < TRIES => {}
             Seen::Ended(exit) => return Ok(Some((Some(exit), dir))),
             _ => {
                 supervise::sweep(&dir).await?;
@@ -205,6 +207,11 @@ pub(crate) async fn stop_all(job: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Ended by somebody else's SIGKILL or SIGTERM, directly or as a shell puts it.
+const fn was_killed(cause: &Cause) -> bool {
+    matches!(cause, Cause::Signalled(9 | 15) | Cause::Exited(137 | 143))
+}
+
 fn verdict(exit: Option<&Exit>) -> Verdict {
     let Some(exit) = exit else {
         return Verdict::Broken;
@@ -215,5 +222,29 @@ fn verdict(exit: Option<&Exit>) -> Verdict {
         Cause::Exited(126 | 127) | Cause::NotStarted(_) | Cause::Stopped => Verdict::Broken,
         Cause::TimedOut if exit.output_bytes == 0 => Verdict::Broken,
         Cause::Exited(_) | Cause::Signalled(_) | Cause::TimedOut | Cause::Stalled => Verdict::Fail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_says_nothing_about_the_tree_but_a_crash_does() {
+        for killed in [
+            Cause::Signalled(9),
+            Cause::Signalled(15),
+            Cause::Exited(137),
+        ] {
+            assert!(was_killed(&killed), "{killed:?}");
+        }
+        for own in [
+            Cause::Signalled(11),
+            Cause::Exited(1),
+            Cause::Exited(0),
+            Cause::TimedOut,
+        ] {
+            assert!(!was_killed(&own), "{own:?}");
+        }
     }
 }
