@@ -187,14 +187,17 @@ pub(crate) fn leftovers(stage: &Stage, tasks: &[Ended]) -> Result<Vec<String>> {
     Ok(left)
 }
 
-/// Lock files in the repository. Woodward's own is held by the kernel, not by its being there.
+/// Lock files in the repository. Woodward's own is held by the kernel, not by its being there; one in
+/// the trash locks nothing, and is cleared when it is brought back.
 pub(crate) fn stale_locks(git_dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut pending = vec![git_dir.to_owned()];
     while let Some(dir) = pending.pop() {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            if path.is_dir() {
+            if path == git_dir.join("woodward/trash") {
+                continue;
+            } else if path.is_dir() {
                 pending.push(path);
             } else if path.extension().is_some_and(|end| end == "lock")
                 && path != git_dir.join("woodward.lock")

@@ -68,13 +68,7 @@ impl Repo {
         let branch = self.common_dir().join("refs/heads").join(&worktree.branch);
         let mut branch_lock = branch.into_os_string();
         branch_lock.push(".lock");
-        let candidates = [
-            worktree.admin.join("index.lock"),
-            worktree.admin.join("HEAD.lock"),
-            worktree.admin.join("ORIG_HEAD.lock"),
-            worktree.admin.join("config.worktree.lock"),
-            PathBuf::from(branch_lock),
-        ];
+        let branch_lock = PathBuf::from(branch_lock);
         // Whoever deletes a ref takes this one, and a stale one costs each of them its whole
         // time-out; a living holder is soon done with it.
         let packed = self.common_dir().join("packed-refs.lock");
@@ -83,11 +77,10 @@ impl Repo {
         }
         let deadline = Instant::now() + WAIT;
         loop {
-            let there: Vec<_> = candidates
-                .iter()
-                .filter(|path| path.is_file())
-                .cloned()
-                .collect();
+            // Whatever git calls them: `index.lock`, `HEAD.lock`, `AUTO_MERGE.lock` …
+            let mut there = Vec::new();
+            collect(&worktree.admin, 0, &mut there);
+            there.extend(branch_lock.is_file().then(|| branch_lock.clone()));
             if there.is_empty() {
                 return Ok(());
             }
