@@ -114,6 +114,12 @@ impl Client {
         self.fetch(self.of_task(task, ""), PATIENCE).await
     }
 
+    /// One task without what git must be asked for: its change, its risks, its saved work.
+    pub async fn task_briefly(&self, task: &str) -> Result<TaskDetail, ClientError> {
+        let target = self.of_task(task, "").with("brief", "true");
+        self.fetch(target, PATIENCE).await
+    }
+
     /// A task's story.
     pub async fn timeline(&self, task: &str) -> Result<Timeline, ClientError> {
         self.fetch(self.of_task(task, "/timeline"), PATIENCE).await

@@ -33,6 +33,8 @@ pub(crate) struct Project {
     /// The branch that rules are read from, and that tasks start from unless they say otherwise.
     base: String,
     rules: Mutex<Option<(Instant, Arc<Config>)>>,
+    /// The rules' text as a tip of the base has it.
+    committed: Mutex<Option<(CommitId, Option<Vec<u8>>)>>,
     /// Why nothing starts, as last said.
     complaint: Mutex<Option<String>>,
 }
@@ -65,6 +67,7 @@ impl Project {
             repo,
             base,
             rules: Mutex::default(),
+            committed: Mutex::default(),
             complaint: Mutex::default(),
         })
     }
@@ -147,7 +150,26 @@ impl Project {
 
     /// The rules as the trusted base has them.
     pub(crate) async fn committed_config(&self) -> Result<Option<Vec<u8>>> {
-        Ok(self.repo.file_at_branch(&self.base, CONFIG_FILE).await?)
+        let tip = self.repo.loose_tip(&self.base);
+        let known = self
+            .committed
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .clone();
+        if let (Some(tip), Some((at, file))) = (&tip, known)
+            && *tip == at
+        {
+            return Ok(file);
+        }
+        let file = self.repo.file_at_branch(&self.base, CONFIG_FILE).await?;
+        // The branch may have moved between the two looks: then what was read is not that tip's.
+        if let Some(tip) = tip
+            && self.repo.loose_tip(&self.base).as_ref() == Some(&tip)
+        {
+            let mut committed = self.committed.lock().unwrap_or_else(|e| e.into_inner());
+            *committed = Some((tip, file.clone()));
+        }
+        Ok(file)
     }
 
     async fn read_config(&self) -> Result<Config> {

@@ -65,6 +65,7 @@ struct Asking {
     root: PathBuf,
     cwd: Option<PathBuf>,
     all: bool,
+    brief: bool,
     stat: bool,
     working: bool,
     fix: bool,
@@ -129,7 +130,8 @@ async fn show(
     Path(task): Path<String>,
     asking: Wish,
 ) -> Answer<TaskDetail> {
-    answer(engine.show(&asking?.task(&task)).await)
+    let asking = asking?;
+    answer(engine.show(&asking.task(&task), asking.brief).await)
 }
 
 async fn timeline(

@@ -62,9 +62,18 @@ impl Repo {
 
     /// Where a branch is, as its own file says; no process is started. `None` where git keeps it in
     /// another way.
-    pub fn loose_tip(&self, branch: &str) -> Option<String> {
-        let file = self.common_dir().join("refs/heads").join(branch);
-        std::fs::read_to_string(file).ok()
+    pub fn loose_tip(&self, branch: &str) -> Option<CommitId> {
+        self.loose_ref(&format!("refs/heads/{branch}"))
+    }
+
+    /// The same for any ref.
+    pub(crate) fn loose_ref(&self, name: &str) -> Option<CommitId> {
+        let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+        if !name.split('/').all(plain) {
+            return None;
+        }
+        let text = std::fs::read_to_string(self.common_dir().join(name)).ok()?;
+        text.trim_end().parse().ok()
     }
 
     /// How many commits a branch has that `base` does not have.

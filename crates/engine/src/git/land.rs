@@ -87,6 +87,10 @@ impl Repo {
 
     /// The checkout that has a branch checked out, the person's own or a linked one.
     pub async fn checkout_of(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
+        let here = |dir: &Path| branch_of(dir).is_some_and(|head| head == branch);
+        if self.is_plain() && here(self.common_dir()) {
+            return Ok(Some(self.root().to_owned()));
+        }
         let answer = self
             .git(["worktree", "list", "--porcelain", "-z"])
             .run()
@@ -105,6 +109,11 @@ impl Repo {
         Ok(None)
     }
 
+    /// Whether the main checkout is the ordinary one: a directory with its `.git` in it.
+    fn is_plain(&self) -> bool {
+        !self.is_reftable() && self.root().join(".git") == self.common_dir() && self.root().is_dir()
+    }
+
     /// Git lists the main worktree by its git directory where that is not named `.git`.
     fn listed(&self, path: PathBuf) -> PathBuf {
         if path == self.common_dir()
@@ -115,6 +124,13 @@ impl Repo {
             path
         }
     }
+}
+
+/// The branch that a git directory has checked out, as its HEAD says.
+fn branch_of(dir: &Path) -> Option<String> {
+    let head = std::fs::read_to_string(dir.join("HEAD")).ok()?;
+    let branch = head.trim_end().strip_prefix("ref: refs/heads/")?;
+    Some(branch.to_owned())
 }
 
 fn landing_ref(intent: IntentId) -> String {

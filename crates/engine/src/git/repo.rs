@@ -301,8 +301,12 @@ impl Repo {
         self.ref_tip(&format!("refs/heads/{branch}")).await
     }
 
-    /// Where a ref is, if it exists.
+    /// Where a ref is, if it exists. Its own file says so without a process; only where there is none
+    /// (packed refs, another backend, a link) git is asked.
     pub(crate) async fn ref_tip(&self, name: &str) -> Result<Option<CommitId>, GitError> {
+        if let Some(tip) = self.loose_ref(name) {
+            return Ok(Some(tip));
+        }
         let found = self.objects([format!("{name}^{{commit}}")]).await?;
         Ok(found.into_iter().flatten().next())
     }

@@ -112,16 +112,16 @@ impl Engine {
         Ok(Changed { seq })
     }
 
-    /// One task in full.
+    /// One task in full, or without what git must be asked for: whoever only waits asks often.
     ///
     /// # Errors
     /// When there is no such task.
-    pub async fn show(&self, wanted: &TaskRef<'_>) -> Answered<TaskDetail> {
+    pub async fn show(&self, wanted: &TaskRef<'_>, brief: bool) -> Answered<TaskDetail> {
         let found = self.find(wanted).await?;
-        Ok(self.detail(&found).await?)
+        Ok(self.detail(&found, brief).await?)
     }
 
-    async fn detail(&self, found: &Found) -> Result<TaskDetail> {
+    async fn detail(&self, found: &Found, brief: bool) -> Result<TaskDetail> {
         let Found {
             task,
             project,
@@ -142,28 +142,33 @@ impl Engine {
         };
         let gates = store.load_gate_results(task.id).await?;
         let last = gates.last().map(|result| result.commit.clone());
-        let change = match (&task.head, &task.worktree) {
-            (Some(head), Some(worktree)) => {
+        let result = match (&task.head, &task.worktree) {
+            (Some(head), Some(worktree)) if !brief => Some((head, worktree)),
+            _ => None,
+        };
+        let change = match result {
+            Some((head, worktree)) => {
                 let from = project.beginning(&worktree.base, head).await?;
                 let files = project.repo.numstat(&from, Side::Commit(head)).await;
                 files.ok().map(|files| stat_of(&files))
             }
-            _ => None,
+            None => None,
         };
-        let risks = match (&task.head, &task.worktree) {
-            (Some(head), Some(worktree)) => project.risks(&worktree.base, head).await,
-            _ => Ok(Vec::new()),
+        let risks = match result {
+            Some((head, worktree)) => project.risks(&worktree.base, head).await,
+            None => Ok(Vec::new()),
         };
         let risks = risks
             .unwrap_or_default()
             .iter()
             .map(ToString::to_string)
             .collect();
-        let rescued = project
-            .repo
-            .rescues(task.name.as_str())
-            .await
-            .unwrap_or_default();
+        let rescued = if brief {
+            Vec::new()
+        } else {
+            let all = project.repo.rescues(task.name.as_str()).await;
+            all.unwrap_or_default()
+        };
         Ok(TaskDetail {
             task: self.summary(project, config, task).await?,
             state: task.state.clone(),

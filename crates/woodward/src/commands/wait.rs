@@ -182,7 +182,7 @@ async fn settle(session: &Session, tasks: &[String], until: Until) -> Outcome<Ve
     for task in distinct(tasks) {
         let task = session.task(task)?;
         let detail = session
-            .call(async |client| client.task(&task).await)
+            .call(async |client| client.task_briefly(&task).await)
             .await?;
         session.remember(&detail.task.name);
         if !ids.contains(&detail.task.id) {
@@ -202,7 +202,7 @@ async fn settle(session: &Session, tasks: &[String], until: Until) -> Outcome<Ve
         for (id, told) in ids.iter().zip(&mut told) {
             let id = id.to_string();
             let task = session
-                .insist(async |client| client.task(&id).await)
+                .insist(async |client| client.task_briefly(&id).await)
                 .await?
                 .task;
             let way = way(&task, until);
