@@ -93,5 +93,6 @@ fn ratio(report: &mut Report, name: &str, raw_name: &str, pairs: &[Pair], max: f
         millis(middle(|pair| pair.ours)),
         millis(middle(|pair| pair.raw)),
     );
+    narrate(&format!("{name}: {value}"));
     report.want(name, value, &format!("≤ {max}×"), found <= max);
 }
