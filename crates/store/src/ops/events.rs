@@ -80,12 +80,12 @@ fn contiguous(after: EventSeq, seen: &[EventSeq]) -> usize {
 }
 
 /// Waits until every transaction that is open now has ended; `false` if that takes too long.
+///
+/// "Now" is a transaction number of our own, drawn for this. The end of a snapshot would not do: it
+/// follows the newest transaction that has *ended*, and what is open may lie beyond it.
 async fn wait_for_open_transactions<C: Conn>(conn: &mut C) -> Result<bool> {
     let now = conn
-        .query(
-            "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint",
-            &[],
-        )
+        .query("SELECT pg_current_xact_id()::text::bigint", &[])
         .await?;
     let horizon = now.first().map_or(Ok(0), |row| row.int(0))?;
     let started = tokio::time::Instant::now();

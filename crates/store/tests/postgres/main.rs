@@ -167,6 +167,11 @@ async fn nothing_acknowledged_is_lost_when_the_server_dies() {
 /// Puts an event into the log in a transaction that stays open.
 async fn open_event(client: &mut Client) -> tokio_postgres::Transaction<'_> {
     let transaction = client.transaction().await.expect("begins");
+    write_event(&transaction).await;
+    transaction
+}
+
+async fn write_event(transaction: &tokio_postgres::Transaction<'_>) {
     let report = serde_json::json!({
         "tasks_archived": 1, "effects_removed": 0, "events_removed": 0,
         "policy": woodward_store::Retention::default(),
@@ -178,7 +183,6 @@ async fn open_event(client: &mut Client) -> tokio_postgres::Transaction<'_> {
         )
         .await
         .expect("writes");
-    transaction
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -213,6 +217,29 @@ async fn an_event_that_commits_late_is_not_missed() {
     };
     assert_eq!(page.events.len(), 2, "both, in order");
     assert!(page.events[0].seq < page.events[1].seq);
+}
+
+/// A snapshot ends after the newest transaction that has *ended*. One that was numbered later and is
+/// still open lies beyond it, and may have drawn the earlier place all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_event_is_not_missed_when_its_transaction_is_the_newest() {
+    let url = server().create_database().expect("creates");
+    let store = PostgresStore::connect(&url).await.expect("connects");
+    let (mut first, mut second) = (client(&url).await, client(&url).await);
+    let numbered_first = first.transaction().await.expect("begins");
+    numbered_first
+        .execute("SELECT pg_current_xact_id()", &[])
+        .await
+        .expect("is numbered");
+    let placed_first = open_event(&mut second).await;
+    write_event(&numbered_first).await;
+    numbered_first.commit().await.expect("commits");
+
+    let page = store.events_after(EventSeq(0), 10).await.expect("reads");
+    assert_eq!((page.events.len(), page.next), (0, EventSeq(0)));
+    placed_first.commit().await.expect("commits");
+    let page = store.events_after(EventSeq(0), 10).await.expect("reads");
+    assert_eq!((page.events.len(), page.next), (2, EventSeq(2)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
