@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// How often everything is measured
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// The sizes of the repositories, in files
+    #[arg(long, value_delimiter = ',', default_values_t = [300, 5_000])]
+    files: Vec<usize>,
     /// How long the idle daemon is watched, in seconds
     #[arg(long, default_value_t = 20)]
     idle: u64,
@@ -37,7 +40,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: &Options) -> Result<Report> {
     let mut report = Report::default();
-    for files in [300, 5_000] {
+    for &files in &options.files {
         narrate(&format!("a repository of {files} files"));
         let mut place = Place::new(files).await?;
         let lives = measure::lives(&mut place, options.rounds).await?;
