@@ -28,12 +28,11 @@ use crate::output::Output;
 use crate::session::Session;
 
 fn main() -> ExitCode {
-    // A supervisor is started once an agent: it must not pay for what people need.
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|word| word == "supervise")
-    {
-        return supervise();
+    // These are started once an agent: they must not pay for what people need.
+    match std::env::args_os().nth(1) {
+        Some(word) if word == "supervise" => return supervise(),
+        Some(word) if word == "converse" => return converse(),
+        _ => {}
     }
     complete::answer_the_shell();
     let cli = Cli::parse();
@@ -51,6 +50,25 @@ fn main() -> ExitCode {
 fn supervise() -> ExitCode {
     let directory = std::env::args_os().nth(2).unwrap_or_default();
     woodward_engine::supervise::run(Path::new(&directory))
+}
+
+/// Holds the conversation of one run with its agent program.
+fn converse() -> ExitCode {
+    let directory = std::env::args_os().nth(2).unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let held = runtime
+        .map_err(woodward_agents::host::HostError::from)
+        .and_then(|runtime| runtime.block_on(woodward_agents::host::run(Path::new(&directory))));
+    match held {
+        Ok(talk) if talk.ending == Some(woodward_agents::Ending::Completed) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            anstream::eprintln!("woodward: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn run(cli: Cli, out: Output) -> Outcome<ExitCode> {

@@ -4,12 +4,18 @@
 pub(super) const DIRECTION: &[(&str, &[&str])] = &[
     ("woodward-core", &[]),
     ("woodward-store", &["woodward-core"]),
+    ("woodward-agents", &["woodward-core"]),
     ("woodward-api", &["woodward-core"]),
     ("woodward-sim", &["woodward-core"]),
     ("woodward-testkit", &["woodward-api"]),
     (
         "woodward-engine",
-        &["woodward-core", "woodward-store", "woodward-api"],
+        &[
+            "woodward-core",
+            "woodward-store",
+            "woodward-api",
+            "woodward-agents",
+        ],
     ),
     (
         "woodward-server",
@@ -18,6 +24,7 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
     (
         "woodward",
         &[
+            "woodward-agents",
             "woodward-core",
             "woodward-api",
             "woodward-engine",

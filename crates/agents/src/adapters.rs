@@ -1,0 +1,33 @@
+//! One module for each language that agent programs speak.
+//!
+//! An adapter starts the program, turns what it says into [`crate::Event`]s and orders into what it
+//! understands, until the program is gone. It decides nothing: permissions are the host's to decide,
+//! outcomes are the daemon's. It must never take "the program printed something" for "the message
+//! arrived": [`crate::Event::Accepted`] needs proof, each adapter says which.
+
+mod acp;
+mod aider;
+mod claude;
+mod codex;
+pub mod command;
+mod opencode;
+mod pi;
+
+use crate::catalog::Kind;
+use crate::event::Ending;
+use crate::spec::Spec;
+use crate::wire::Wire;
+
+/// Holds a conversation with the program until that is gone. `Some` says how, where the last
+/// [`crate::Event::TurnEnded`] is not the whole story.
+pub(crate) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
+    match spec.kind {
+        Kind::ClaudeCode => claude::converse(spec, wire).await,
+        Kind::Codex => codex::converse(spec, wire).await,
+        Kind::OpenCode => opencode::converse(spec, wire).await,
+        Kind::Gemini | Kind::Qwen | Kind::Copilot | Kind::Goose => acp::converse(spec, wire).await,
+        Kind::Pi => pi::converse(spec, wire).await,
+        Kind::Aider => aider::converse(spec, wire).await,
+        Kind::Amp | Kind::Cursor | Kind::Command => command::converse(spec, wire).await,
+    }
+}

@@ -1,0 +1,175 @@
+//! Where a conversation stands: all that the daemon needs to know of a run.
+//!
+//! It is the fold of the run's events, small and bounded, and replaced as a whole with every change
+//! that matters. What was said in full is in the run's output.
+
+use serde::{Deserialize, Serialize};
+use woodward_core::MessageId;
+
+use crate::event::{Ending, Event, Question};
+use crate::usage::{Meter, Usage, UsageKind};
+
+const TEXT_KEPT: usize = 8 * 1024;
+const DENIED_KEPT: usize = 20;
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// The message.
+    pub message: MessageId,
+    /// Why it could not be delivered; `None` when the program has it.
+    pub refused: Option<String>,
+}
+
+/// Where a conversation stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Conversation {
+    /// What the program calls it.
+    pub session: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The program's version.
+    pub version: Option<String>,
+    /// What became of the messages that are settled.
+    pub delivered: Vec<Delivered>,
+    /// What waits for an answer, oldest first.
+    pub pending: Vec<Question>,
+    /// What was refused, by rules or by a person; the last ones.
+    pub denied: Vec<String>,
+    /// How many tools were used.
+    pub tools: u64,
+    /// The end of what the agent said last.
+    pub last_text: String,
+    /// How the last turn ended; `None` while the agent works.
+    pub ending: Option<Ending>,
+    /// Whether the program is in a terminal.
+    pub terminal: bool,
+    /// Whether a person is attached to that terminal.
+    pub attached: bool,
+    meter: Meter,
+    /// What this run has used.
+    pub used: Usage,
+}
+
+impl Conversation {
+    /// One that has not begun.
+    pub(crate) fn new(terminal: bool) -> Self {
+        Self {
+            terminal,
+            ..Self::default()
+        }
+    }
+
+    /// What the whole conversation has used, as far as its program says so: the next run's
+    /// [`crate::Spec::used_before`].
+    pub fn used_in_all(&self) -> &Usage {
+        &self.meter.seen
+    }
+
+    /// Whether a message is settled, one way or the other.
+    pub fn is_settled(&self, message: MessageId) -> bool {
+        self.delivered.iter().any(|one| one.message == message)
+    }
+
+    /// Takes an event. `true` when the change must be on the disk before anything else happens.
+    pub(crate) fn take(&mut self, event: &Event, kind: UsageKind, before: &Usage) -> bool {
+        match event {
+            Event::Started {
+                session,
+                model,
+                version,
+            } => {
+                keep(&mut self.session, session);
+                keep(&mut self.model, model);
+                keep(&mut self.version, version);
+            }
+            Event::Text { text } => {
+                self.ending = None;
+                self.last_text = tail(text, TEXT_KEPT).to_owned();
+                return false;
+            }
+            Event::Tool { .. } => {
+                self.ending = None;
+                self.tools += 1;
+                return false;
+            }
+            Event::Asked(question) => self.pending.push(question.clone()),
+            Event::Answered { question, .. } | Event::Withdrawn { question } => {
+                self.pending.retain(|open| open.id != *question);
+            }
+            Event::Denied { what } => {
+                self.denied.push(tail(what, 300).to_owned());
+                let over = self.denied.len().saturating_sub(DENIED_KEPT);
+                self.denied.drain(..over);
+            }
+            Event::Used(figure) => {
+                self.meter.take(figure, kind);
+                self.used = self.meter.run_total(before, kind);
+            }
+            Event::Accepted { message } => {
+                // There is something to do again.
+                self.ending = None;
+                self.settle(*message, None);
+            }
+            Event::Rejected { message, note } => self.settle(*message, Some(note.clone())),
+            Event::TurnEnded(ending) => {
+                self.pending.clear();
+                self.ending = Some(ending.clone());
+            }
+            Event::Terminal { attached } => self.attached = *attached,
+            Event::ToolEnded { .. }
+            | Event::Plan { .. }
+            | Event::Retrying { .. }
+            | Event::Note { .. }
+            | Event::Unknown { .. } => return false,
+        }
+        true
+    }
+
+    fn settle(&mut self, message: MessageId, refused: Option<String>) {
+        if !self.is_settled(message) {
+            self.delivered.push(Delivered { message, refused });
+        }
+    }
+}
+
+/// What is known stays known.
+fn keep(known: &mut Option<String>, said: &Option<String>) {
+    if said.is_some() {
+        known.clone_from(said);
+    }
+}
+
+/// The end of a text, cut between characters.
+pub(crate) fn tail(text: &str, max: usize) -> &str {
+    let mut from = text.len().saturating_sub(max);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_never_forgotten() {
+        let mut talk = Conversation::default();
+        let started = |session: Option<&str>| Event::Started {
+            session: session.map(str::to_owned),
+            model: None,
+            version: None,
+        };
+        talk.take(&started(Some("s-1")), UsageKind::None, &Usage::default());
+        talk.take(&started(None), UsageKind::None, &Usage::default());
+        assert_eq!(talk.session.as_deref(), Some("s-1"));
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(tail("aäö", 3), "ö");
+        assert_eq!(tail("abc", 8), "abc");
+    }
+}

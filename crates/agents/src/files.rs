@@ -1,0 +1,127 @@
+//! The files of a run directory that daemon and host share. Written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use woodward_core::Timestamp;
+
+use crate::conversation::Conversation;
+use crate::letter::Letter;
+use crate::spec::Spec;
+
+/// Where a run's [`Spec`] is.
+pub fn spec_file(dir: &Path) -> PathBuf {
+    dir.join("agent.json")
+}
+
+/// Where a run's [`Conversation`] is.
+pub fn conversation_file(dir: &Path) -> PathBuf {
+    dir.join("conversation.json")
+}
+
+/// Where a run's letters are.
+pub fn inbox(dir: &Path) -> PathBuf {
+    dir.join("inbox")
+}
+
+/// What was really said, in both directions.
+pub fn raw_file(dir: &Path) -> PathBuf {
+    dir.join("raw.ndjson")
+}
+
+/// Writes down what a host is to do.
+pub fn save_spec(dir: &Path, spec: &Spec) -> io::Result<()> {
+    save_json(&spec_file(dir), spec)
+}
+
+/// Where a conversation stands; `None` as long as nothing is known.
+pub fn load_conversation(dir: &Path) -> Option<Conversation> {
+    load_json(&conversation_file(dir))
+}
+
+/// Puts a letter into a run's inbox. The same letter twice is one letter.
+pub fn post(dir: &Path, letter: &Letter, now: Timestamp) -> io::Result<()> {
+    let inbox = inbox(dir);
+    fs::create_dir_all(&inbox)?;
+    let ending = format!("-{}.json", letter.id());
+    for entry in fs::read_dir(&inbox)? {
+        if entry?.file_name().to_string_lossy().ends_with(&ending) {
+            return Ok(());
+        }
+    }
+    save_json(&inbox.join(format!("{:016}{ending}", now.0)), letter)
+}
+
+/// Letters whose names are not yet in `seen`, oldest first.
+pub(crate) fn letters(
+    dir: &Path,
+    seen: &mut std::collections::HashSet<String>,
+) -> io::Result<Vec<Letter>> {
+    let entries = match fs::read_dir(inbox(dir)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".json") && !name.starts_with('.') && !seen.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    let mut letters = Vec::new();
+    for name in names {
+        if let Some(letter) = load_json(&inbox(dir).join(&name)) {
+            letters.push(letter);
+        }
+        seen.insert(name);
+    }
+    Ok(letters)
+}
+
+/// Writes JSON so that after any crash it is the old or the new file.
+pub(crate) fn save_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    save(path, &serde_json::to_vec(value)?)
+}
+
+/// The same for any bytes.
+pub(crate) fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path
+        .parent()
+        .ok_or_else(|| io::Error::other("a file has a directory"))?;
+    fs::create_dir_all(directory)?;
+    let beside = directory.join(format!(".{}.new", fresh_uuid()));
+    let written = (|| {
+        let mut file = File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    })();
+    match written {
+        Ok(()) => File::open(directory)?.sync_all(),
+        Err(error) => {
+            // Best effort: what is left over is a hidden file that nobody reads.
+            let _ = fs::remove_file(&beside);
+            Err(error)
+        }
+    }
+}
+
+/// Reads JSON; `None` when the file is missing or makes no sense.
+pub(crate) fn load_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// A new random identity.
+///
+/// # Panics
+/// When the operating system has no randomness to give: no identity would be safe.
+pub(crate) fn fresh_uuid() -> uuid::Uuid {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random).expect("the operating system provides randomness");
+    uuid::Builder::from_random_bytes(random).into_uuid()
+}

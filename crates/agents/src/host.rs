@@ -1,0 +1,243 @@
+//! The process between the supervisor and the agent program: it holds the conversation.
+//!
+//! It outlives the daemon and ends with the program. Where the conversation stands is on the disk
+//! before anybody is told of it. It must never decide more than the rules it was given, and never say
+//! that a message arrived because it was sent.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::sync::mpsc;
+use woodward_core::MessageId;
+
+use crate::adapters;
+use crate::conversation::Conversation;
+use crate::event::{Ending, Event, Question, Reply};
+use crate::files;
+use crate::letter::Letter;
+use crate::permission::Decision;
+use crate::spec::Spec;
+use crate::wire::{Order, RawLog, Wire};
+
+/// How often the inbox is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a program whose work is done may take to end.
+const END_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Why a conversation could not be held.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The run directory does not say what to do.
+    #[error("{} is missing or damaged", .0.display())]
+    NoSpec(PathBuf),
+    /// The run directory can't be used.
+    #[error("the run directory can't be used: {0}")]
+    Directory(#[from] io::Error),
+}
+
+/// Holds the conversation that a run directory describes, to its end.
+pub async fn run(dir: &Path) -> Result<Conversation, HostError> {
+    let file = files::spec_file(dir);
+    let spec: Spec = files::load_json(&file).ok_or(HostError::NoSpec(file))?;
+    let mut host = Host::new(dir, &spec)?;
+    host.hold().await?;
+    Ok(host.talk)
+}
+
+struct Host<'a> {
+    dir: &'a Path,
+    spec: &'a Spec,
+    talk: Conversation,
+    letters_seen: HashSet<String>,
+    /// Messages that were handed to the adapter and are not settled.
+    under_way: HashSet<MessageId>,
+    /// Which message answers which question.
+    answers: HashMap<MessageId, MessageId>,
+}
+
+impl<'a> Host<'a> {
+    fn new(dir: &'a Path, spec: &'a Spec) -> io::Result<Self> {
+        let host = Self {
+            dir,
+            spec,
+            talk: Conversation::new(spec.terminal),
+            letters_seen: HashSet::new(),
+            under_way: HashSet::new(),
+            answers: HashMap::new(),
+        };
+        host.save()?;
+        Ok(host)
+    }
+
+    fn save(&self) -> io::Result<()> {
+        files::save_json(&files::conversation_file(self.dir), &self.talk)
+    }
+
+    async fn hold(&mut self) -> io::Result<()> {
+        let (events_in, mut events) = mpsc::channel(256);
+        let (orders, orders_out) = mpsc::channel(64);
+        let raw = RawLog::open(&files::raw_file(self.dir));
+        let mut wire = Wire::new(events_in, orders_out, raw);
+        let spec = self.spec.clone();
+        let mut adapter = Box::pin(async move { adapters::converse(&spec, &mut wire).await });
+        let mut orders = Some(orders);
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let end = tokio::time::sleep(Duration::MAX);
+        tokio::pin!(end);
+        let ending = loop {
+            tokio::select! {
+                biased;
+                Some(event) = events.recv() => {
+                    self.hear(event, orders.as_ref()).await?;
+                }
+                ending = &mut adapter => break ending,
+                () = &mut end => break None,
+                _ = look.tick() => {
+                    self.read_letters(orders.as_ref()).await?;
+                    // Its turn is over and there is nothing more to say.
+                    if self.talk.ending.is_some()
+                        && self.under_way.is_empty()
+                        && !self.talk.attached
+                        && orders.take().is_some()
+                    {
+                        end.as_mut().reset(tokio::time::Instant::now() + END_PATIENCE);
+                    }
+                }
+            }
+        };
+        drop(adapter);
+        while let Ok(event) = events.try_recv() {
+            self.hear(event, None).await?;
+        }
+        match ending {
+            Some(ending) => self.hear(Event::TurnEnded(ending), None).await,
+            None if self.talk.ending.is_none() => {
+                let note = String::from("the program ended without saying how");
+                self.hear(Event::TurnEnded(Ending::Crashed { note }), None)
+                    .await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Takes an event: on the disk first, then for people, then what follows from it.
+    async fn hear(&mut self, event: Event, orders: Option<&mpsc::Sender<Order>>) -> io::Result<()> {
+        let decided = match &event {
+            Event::Asked(question) => self.rule_on(question),
+            _ => None,
+        };
+        if let (Event::Asked(question), Some(reply)) = (&event, decided) {
+            return self.answer_by_rule(question, reply, orders).await;
+        }
+        if let Event::Accepted { message } | Event::Rejected { message, .. } = &event {
+            self.under_way.remove(message);
+        }
+        let facts = self.spec.kind.facts();
+        if self.talk.take(&event, facts.usage, &self.spec.used_before) {
+            self.save()?;
+        }
+        tell(&event)?;
+        // An answer has arrived when the question is no longer open.
+        if let Event::Answered { question, .. } | Event::Withdrawn { question } = &event
+            && let Some(message) = self.answers.remove(question)
+        {
+            let event = match event {
+                Event::Answered { .. } => Event::Accepted { message },
+                _ => Event::Rejected {
+                    message,
+                    note: String::from("the agent no longer waited for it"),
+                },
+            };
+            return Box::pin(self.hear(event, orders)).await;
+        }
+        Ok(())
+    }
+
+    fn rule_on(&self, question: &Question) -> Option<Reply> {
+        match self.spec.rules.decide(question.permission.as_ref()?) {
+            Decision::Allow => Some(Reply::Allow { always: false }),
+            Decision::Deny(note) => Some(Reply::Deny { note }),
+            Decision::Ask => None,
+        }
+    }
+
+    async fn answer_by_rule(
+        &mut self,
+        question: &Question,
+        reply: Reply,
+        orders: Option<&mpsc::Sender<Order>>,
+    ) -> io::Result<()> {
+        if let (Reply::Deny { note }, Some(request)) = (&reply, &question.permission) {
+            let what = format!("{}: {note}", request.shown());
+            let denied = Event::Denied { what };
+            let facts = self.spec.kind.facts();
+            if self.talk.take(&denied, facts.usage, &self.spec.used_before) {
+                self.save()?;
+            }
+            tell(&denied)?;
+        }
+        if let Some(orders) = orders {
+            let order = Order::Answer {
+                question: question.id,
+                reply,
+            };
+            let _ = orders.send(order).await;
+        }
+        Ok(())
+    }
+
+    async fn read_letters(&mut self, orders: Option<&mpsc::Sender<Order>>) -> io::Result<()> {
+        // What comes when nothing more can be said stays unread: the next run is told.
+        let Some(orders) = orders else {
+            return Ok(());
+        };
+        for letter in files::letters(self.dir, &mut self.letters_seen)? {
+            if self.talk.is_settled(letter.id()) {
+                continue;
+            }
+            match letter {
+                Letter::Message { id, text } => {
+                    self.under_way.insert(id);
+                    let _ = orders.send(Order::Say { id, text }).await;
+                }
+                Letter::Answer { id, question, text } => {
+                    let open = self.talk.pending.iter().find(|open| open.id == question);
+                    let Some(reply) = open.map(|open| open.reply(&text)) else {
+                        let note = String::from("the agent no longer waited for it");
+                        self.hear(Event::Rejected { message: id, note }, Some(orders))
+                            .await?;
+                        continue;
+                    };
+                    self.under_way.insert(id);
+                    self.answers.insert(question, id);
+                    let _ = orders.send(Order::Answer { question, reply }).await;
+                }
+                Letter::Interrupt { id } => {
+                    let _ = orders.send(Order::Interrupt).await;
+                    self.hear(Event::Accepted { message: id }, Some(orders))
+                        .await?;
+                }
+                Letter::Takeover { id } => {
+                    let note = String::from("this program can't be taken over");
+                    self.hear(Event::Rejected { message: id, note }, Some(orders))
+                        .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints an event for people.
+fn tell(event: &Event) -> io::Result<()> {
+    let mut line = serde_json::to_vec(event)?;
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    out.write_all(&line)?;
+    out.flush()
+}

@@ -1,0 +1,148 @@
+//! The agent program as a child process: lines out, lines in, its complaints kept.
+
+use std::ffi::OsString;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::conversation::tail;
+use crate::lines::{Line, Lines};
+use crate::wire::RawLog;
+
+const COMPLAINTS_KEPT: usize = 8 << 10;
+/// How long a program that was told to end may take.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A running program. It is killed when this is dropped; what it started is the supervisor's to end.
+#[derive(Debug)]
+pub(crate) struct Program {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Lines<ChildStdout>,
+    complaints: Arc<Mutex<String>>,
+    raw: RawLog,
+}
+
+/// How to start a program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Start {
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Variables besides the host's own.
+    pub(crate) env: Vec<(String, OsString)>,
+    /// Whether it gets a pipe to read from; otherwise there is nothing to read.
+    pub(crate) fed: bool,
+}
+
+impl Program {
+    /// Starts it in the host's own directory.
+    pub(crate) fn start(start: &Start, raw: &RawLog) -> std::io::Result<Self> {
+        let (name, args) = start
+            .argv
+            .split_first()
+            .ok_or_else(|| std::io::Error::other("there is no program to start"))?;
+        let input = if start.fed {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        let mut child = Command::new(name)
+            .args(args)
+            .envs(start.env.iter().map(|(name, value)| (name, value)))
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let output = child
+            .stdout
+            .take()
+            .ok_or_else(|| std::io::Error::other("it has no output"))?;
+        let complaints = Arc::<Mutex<String>>::default();
+        if let Some(errors) = child.stderr.take() {
+            let (kept, raw) = (Arc::clone(&complaints), raw.clone());
+            tokio::spawn(async move {
+                let mut errors = Lines::new(errors);
+                while let Some(line) = errors.next().await {
+                    let Line::Whole(line) = line else { continue };
+                    raw.overheard(&line);
+                    let mut kept = kept.lock().unwrap_or_else(|e| e.into_inner());
+                    kept.push_str(&line);
+                    kept.push('\n');
+                    if kept.len() > 2 * COMPLAINTS_KEPT {
+                        *kept = tail(&kept, COMPLAINTS_KEPT).to_owned();
+                    }
+                }
+            });
+        }
+        Ok(Self {
+            input: child.stdin.take(),
+            output: Lines::new(output),
+            child,
+            complaints,
+            raw: raw.clone(),
+        })
+    }
+
+    /// The next line it prints; `None` when it prints no more. Safe to be dropped and called again.
+    pub(crate) async fn line(&mut self) -> Option<Line> {
+        let line = self.output.next().await;
+        if let Some(Line::Whole(text)) = &line {
+            self.raw.heard(text);
+        }
+        line
+    }
+
+    /// Gives it a line. An error means that it listens no more.
+    pub(crate) async fn feed(&mut self, line: &str) -> std::io::Result<()> {
+        let Some(input) = &mut self.input else {
+            return Err(std::io::Error::other("it listens no more"));
+        };
+        self.raw.said(line);
+        input.write_all(line.as_bytes()).await?;
+        input.write_all(b"\n").await?;
+        input.flush().await
+    }
+
+    /// Says that nothing more will come.
+    pub(crate) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = self.pid().and_then(|pid| i32::try_from(pid).ok());
+        if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+            // It may be gone already.
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+
+    /// Waits until it has ended, and ends it if that takes too long.
+    pub(crate) async fn end(&mut self) -> Option<ExitStatus> {
+        self.close_input();
+        if let Ok(status) = tokio::time::timeout(END_PATIENCE, self.child.wait()).await {
+            return status.ok();
+        }
+        self.signal(rustix::process::Signal::TERM);
+        if let Ok(status) = tokio::time::timeout(END_PATIENCE, self.child.wait()).await {
+            return status.ok();
+        }
+        let _ = self.child.kill().await;
+        None
+    }
+
+    /// The end of what it printed as errors and warnings.
+    pub(crate) fn complaints(&self) -> String {
+        let kept = self.complaints.lock().unwrap_or_else(|e| e.into_inner());
+        tail(kept.trim(), COMPLAINTS_KEPT).to_owned()
+    }
+}
