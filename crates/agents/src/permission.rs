@@ -187,13 +187,21 @@ impl Rules {
     fn stays_inside(&self, part: &str) -> bool {
         part.split_whitespace().skip(1).all(|word| {
             let word = word.trim_matches(['"', '\'']);
-            let word = word.split_once('=').map_or(word, |(_, value)| value);
+            let word = match word.split_once('=') {
+                Some((_, value)) => value,
+                // An option may have its path glued to it.
+                None if word.starts_with('-') => word.find('/').map_or("", |at| &word[at..]),
+                None => word,
+            };
             !(word.starts_with('~') || word.starts_with('/') || word.contains(".."))
                 || self.is_inside(Path::new(word))
         })
     }
 
     fn is_inside(&self, path: &Path) -> bool {
+        if path.starts_with("~") {
+            return false;
+        }
         let Some(clean) = plain(&self.worktree.join(path)) else {
             return false;
         };
@@ -216,7 +224,7 @@ fn plain(path: &Path) -> Option<PathBuf> {
             part => clean.push(part),
         }
     }
-    (!path.starts_with("~")).then_some(clean)
+    Some(clean)
 }
 
 /// The simple commands of a command line; `None` when it does what can't be seen from its words.
@@ -349,6 +357,7 @@ mod tests {
             "ls ..",
             "cat ~/.ssh/id_rsa",
             "grep -f=/x y",
+            "grep -f/etc/passwd y",
         ] {
             assert_eq!(run(command), Decision::Ask, "{command}");
         }
