@@ -11,6 +11,7 @@ use crate::usage::{Meter, Usage, UsageKind};
 
 const TEXT_KEPT: usize = 8 * 1024;
 const DENIED_KEPT: usize = 20;
+const CLOSED_KEPT: usize = 100;
 
 /// What became of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,8 @@ pub struct Conversation {
     pub delivered: Vec<Delivered>,
     /// What waits for an answer, oldest first.
     pub pending: Vec<Question>,
+    /// Questions that wait no more, answered or not; the last ones.
+    pub closed: Vec<MessageId>,
     /// What was refused, by rules or by a person; the last ones.
     pub denied: Vec<String>,
     /// How many tools were used.
@@ -97,6 +100,7 @@ impl Conversation {
             Event::Asked(question) => self.pending.push(question.clone()),
             Event::Answered { question, .. } | Event::Withdrawn { question } => {
                 self.pending.retain(|open| open.id != *question);
+                self.close(*question);
             }
             Event::Denied { what } => {
                 self.denied.push(tail(what, 300).to_owned());
@@ -114,7 +118,9 @@ impl Conversation {
             }
             Event::Rejected { message, note } => self.settle(*message, Some(note.clone())),
             Event::TurnEnded(ending) => {
-                self.pending.clear();
+                for open in std::mem::take(&mut self.pending) {
+                    self.close(open.id);
+                }
                 self.ending = Some(ending.clone());
             }
             Event::Terminal { attached } => self.attached = *attached,
@@ -125,6 +131,12 @@ impl Conversation {
             | Event::Unknown { .. } => return false,
         }
         true
+    }
+
+    fn close(&mut self, question: MessageId) {
+        self.closed.push(question);
+        let over = self.closed.len().saturating_sub(CLOSED_KEPT);
+        self.closed.drain(..over);
     }
 
     fn settle(&mut self, message: MessageId, refused: Option<String>) {

@@ -23,6 +23,7 @@ impl Driver {
         worktree: &Worktree,
         purpose: &Purpose,
         messages: &[MessageId],
+        remembered: bool,
     ) -> Result<String> {
         let task = &scene.task;
         let Words { first, later } = Words::load(&self.inner, task.id).await?;
@@ -42,7 +43,11 @@ impl Driver {
                 _ => Vec::new(),
             },
         };
-        Ok(prompt::compose(purpose, &parts))
+        Ok(if remembered {
+            prompt::go_on(purpose, &parts)
+        } else {
+            prompt::compose(purpose, &parts)
+        })
     }
 
     fn failures(&self, task: &Task) -> Vec<Failure> {
