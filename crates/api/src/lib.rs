@@ -4,6 +4,7 @@
 //! a version. This crate never decides and never prints.
 
 pub mod client;
+mod cost;
 mod logs;
 mod problem;
 mod project;
@@ -11,6 +12,7 @@ mod requests;
 mod status;
 mod task;
 
+pub use cost::{CostView, RunCost};
 pub use logs::{LogSource, LogText};
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};

@@ -30,6 +30,7 @@ Look:
   logs         what an agent or a gate printed
   diff         what a task changed
   timeline     what happened to a task                                 [history]
+  cost         what agents used, by task, agent, day or run
   wait         wait until tasks are ready, landed or idle
 Decide:
   approve      say yes to a result

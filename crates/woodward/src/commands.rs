@@ -5,6 +5,7 @@ mod approve;
 mod ask;
 mod cancel;
 mod completions;
+pub(crate) mod cost;
 pub(crate) mod create;
 mod demo;
 mod diff;
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Diff(diff::Diff),
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
+    Cost(cost::Cost),
     Wait(wait::Wait),
     Approve(approve::Approve),
     Reject(reject::Reject),
@@ -122,6 +124,7 @@ impl Command {
             Self::Logs(logs) => logs.run(session).await,
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
+            Self::Cost(cost) => cost.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
             Self::Approve(approve) => approve.run(session).await,
             Self::Reject(reject) => reject.run(session).await,
