@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use woodward_core::MessageId;
 
-use crate::event::{Ending, Event, Question};
+use crate::event::{Ending, Event, PlanStatus, Question};
 use crate::usage::{Meter, Usage, UsageKind};
 
 const TEXT_KEPT: usize = 8 * 1024;
@@ -42,6 +42,8 @@ pub struct Conversation {
     pub denied: Vec<String>,
     /// How many tools were used.
     pub tools: u64,
+    /// Steps of the agent's own plan that are done, and how many there are.
+    pub plan: Option<(u32, u32)>,
     /// The end of what the agent said last.
     pub last_text: String,
     /// How the last turn ended; `None` while the agent works.
@@ -124,8 +126,12 @@ impl Conversation {
                 self.ending = Some(ending.clone());
             }
             Event::Terminal { attached } => self.attached = *attached,
+            Event::Plan { items } => {
+                let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+                let done = items.iter().filter(|item| item.status == PlanStatus::Done);
+                self.plan = Some((count(done.count()), count(items.len())));
+            }
             Event::ToolEnded { .. }
-            | Event::Plan { .. }
             | Event::Retrying { .. }
             | Event::Note { .. }
             | Event::Unknown { .. } => return false,

@@ -185,6 +185,11 @@ impl Driver {
             record.spend = spend;
             self.inner.store.save_run(record.clone()).await?;
         }
+        if talk.plan.is_some() {
+            self.inner
+                .evidence
+                .note(self.task, |known| known.plan = talk.plan);
+        }
         let claim = TaskClaim {
             task: self.task,
             epoch: self.handle.epoch,
