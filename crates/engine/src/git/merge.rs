@@ -109,10 +109,13 @@ impl Repo {
         let git = signed(git, (&spec.author, &date), (&spec.committer, &date));
         let message = compose(&spec.message, &spec.trailers);
         let commit = parse("commit-tree", &git.durable().stdin(message).text().await?)?;
-        Ok(Build::Built {
-            commit,
-            tree: TreeId(tree),
-        })
+        let tree = TreeId(tree);
+        let parents = match spec.style {
+            Style::Merge => vec![spec.onto.clone(), spec.head.clone()],
+            Style::Squash | Style::Rebase => vec![spec.onto.clone()],
+        };
+        self.learn(&commit, &tree, Some(parents));
+        Ok(Build::Built { commit, tree })
     }
 
     async fn build_rebased(&self, spec: &BuildSpec) -> Result<Build, GitError> {
