@@ -173,7 +173,6 @@ impl Repo {
             let git = signed(git, (&with.author, &date), (&with.author, &date));
             let made = git.stdin(with.message.as_str()).durable().text().await?;
             let made = parse("commit-tree", &made)?;
-            // A doubled parent is one to git, and so is one that is HEAD itself.
             let parents = merging.is_empty().then(|| vec![found.head.clone()]);
             self.learn(&made, &TreeId(tree.clone()), parents);
             Some(made)

@@ -176,6 +176,13 @@ impl Repo {
         if let Some(known) = self.known_changes(old, new) {
             return Ok(known);
         }
+        let changes = Arc::new(self.compare(old.as_str(), new.as_str()).await?);
+        self.learn_changes(old, new, &changes);
+        Ok(changes)
+    }
+
+    /// What differs between two commits or trees.
+    pub(super) async fn compare(&self, old: &str, new: &str) -> Result<Vec<Change>, GitError> {
         let args = [
             "diff-tree",
             "-r",
@@ -184,10 +191,8 @@ impl Repo {
             "--no-renames",
             "--no-abbrev",
         ];
-        let trees = self.git(args).arg(old.as_str()).arg(new.as_str());
-        let changes = Arc::new(raw(&trees.run().await?.stdout)?);
-        self.learn_changes(old, new, &changes);
-        Ok(changes)
+        let trees = self.git(args).arg(old).arg(new);
+        raw(&trees.run().await?.stdout)
     }
 
     /// Whether a file is the same in two commits.
@@ -245,7 +250,8 @@ impl Repo {
             None => (Vec::new(), Some(lines(&gone, &come))),
         };
         let small = input.is_none();
-        if input.is_some() {
+        let nothing = gone.is_empty() && come.is_empty();
+        if !small {
             args.extend(["--replace", "-z", "--index-info"].map(OsString::from));
         } else if refresh {
             args.push("--refresh".into());
@@ -262,6 +268,10 @@ impl Repo {
             if small && refresh {
                 // Some files are not as the index says: the person's own, and none of our business.
                 update = update.accept(1);
+            }
+            if nothing {
+                // Only times would be noted, which a person's git does as well.
+                update = update.accept(128);
             }
             match update.run().await {
                 Ok(_) => break,
@@ -296,15 +306,14 @@ fn staged_plainly(checkout: &Path, changes: &[Change]) -> Option<Staged> {
         let entry = match index.rows_of(&change.path) {
             [] => None,
             [row] if !row.odd => {
-                let entry = Entry {
-                    mode: row.mode.clone(),
-                    blob: row.blob.clone(),
-                };
                 let path = checkout.join(super::os_path(&change.path));
-                if !entry.is_submodule() && !index.is_sure_of(row, &path) {
+                if !row.is_submodule() && !index.is_sure_of(row, &path) {
                     unsure.insert(change.path.clone());
                 }
-                Some(entry)
+                Some(Entry {
+                    mode: row.mode(),
+                    blob: row.blob(),
+                })
             }
             _ => return None,
         };

@@ -23,15 +23,32 @@ const ODD: u16 = 0x8000 | 0x3000;
 pub(crate) struct Row {
     /// The path.
     pub(crate) path: Vec<u8>,
-    /// Its mode, as six octal digits.
-    pub(crate) mode: String,
-    /// Its content's name.
-    pub(crate) blob: String,
+    /// Its content's name, in the first `width` bytes.
+    blob: [u8; 32],
+    width: usize,
     /// Whether there is more to it than mode and content: a conflict, a sparse checkout, a promise to
     /// add it later.
     pub(crate) odd: bool,
     /// What the file was like when it was seen to have this content.
     stat: [u32; 10],
+}
+
+impl Row {
+    /// Its mode, as six octal digits.
+    pub(crate) fn mode(&self) -> String {
+        format!("{:06o}", self.stat[6])
+    }
+
+    /// Its content's name.
+    pub(crate) fn blob(&self) -> String {
+        let bytes = self.blob[..self.width].iter();
+        bytes.map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether a repository of its own is there.
+    pub(crate) const fn is_submodule(&self) -> bool {
+        self.stat[6] == 0o160_000
+    }
 }
 
 /// An index as it was read.
@@ -90,15 +107,15 @@ impl Index {
             mtime_ns,
             _dev,
             inode,
-            _mode,
+            mode,
             _uid,
             _gid,
             size,
         ] = row.stat;
-        let same_kind = match row.mode.as_str() {
-            "100644" => meta.is_file() && meta.mode() & 0o100 == 0,
-            "100755" => meta.is_file() && meta.mode() & 0o100 != 0,
-            "120000" => meta.is_symlink(),
+        let same_kind = match mode {
+            0o100_644 => meta.is_file() && meta.mode() & 0o100 == 0,
+            0o100_755 => meta.is_file() && meta.mode() & 0o100 != 0,
+            0o120_000 => meta.is_symlink(),
             _ => false,
         };
         same_kind
@@ -200,8 +217,8 @@ fn row(bytes: &mut Bytes<'_>, version: u32, width: usize, before: &[u8]) -> Opti
     for number in &mut stat {
         *number = bytes.number()?;
     }
-    let blob = bytes.take(width)?.iter().map(|b| format!("{b:02x}"));
-    let blob = blob.collect();
+    let mut blob = [0; 32];
+    blob.get_mut(..width)?.copy_from_slice(bytes.take(width)?);
     let flags = bytes.short()?;
     let extended = flags & EXTENDED != 0;
     let more = if extended && version > 2 {
@@ -226,8 +243,8 @@ fn row(bytes: &mut Bytes<'_>, version: u32, width: usize, before: &[u8]) -> Opti
     let fits = length == path.len() || length == usize::from(NAME_MASK) && path.len() > length;
     fits.then(|| Row {
         path,
-        mode: format!("{:06o}", stat[6]),
         blob,
+        width,
         odd: flags & ODD != 0 || more != 0 || (extended && version == 2),
         stat,
     })
@@ -277,7 +294,10 @@ mod tests {
             let read = parse(&bytes, width).unwrap();
             let paths: Vec<_> = read.iter().map(|row| row.path.as_slice()).collect();
             assert_eq!(paths, [&b"a"[..], b"b/c"]);
-            assert_eq!((read[1].mode.as_str(), &read[1].blob), ("100755", &blob));
+            assert_eq!(
+                (read[1].mode(), read[1].blob()),
+                ("100755".into(), blob.clone())
+            );
             assert!(parse(&bytes, 52 - width).is_none());
             for cut in 0..bytes.len() {
                 assert!(parse(&bytes[..cut], width).is_none(), "{cut}");

@@ -82,8 +82,10 @@ impl Repo {
 
     /// The checkout that has a branch checked out, the person's own or a linked one.
     pub async fn checkout_of(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
-        if self.is_plain() {
-            return Ok(self.plain_checkout_of(branch));
+        if self.is_plain()
+            && let Some(found) = self.plain_checkout_of(branch)
+        {
+            return Ok(found);
         }
         let answer = self
             .git(["worktree", "list", "--porcelain", "-z"])
@@ -103,21 +105,28 @@ impl Repo {
         Ok(None)
     }
 
-    /// The same as the files say that git keeps of its worktrees.
-    fn plain_checkout_of(&self, branch: &str) -> Option<PathBuf> {
+    /// The same as the files say that git keeps of its worktrees; `None` where they don't say.
+    fn plain_checkout_of(&self, branch: &str) -> Option<Option<PathBuf>> {
         let here = |dir: &Path| branch_of(dir).is_some_and(|head| head == branch);
         if here(self.common_dir()) {
-            return Some(self.root().to_owned());
+            return Some(Some(self.root().to_owned()));
         }
         let entries = fs::read_dir(self.admins()).into_iter().flatten().flatten();
-        let admins = entries.map(|entry| entry.path()).filter(|dir| here(dir));
-        let checkouts = admins.filter_map(|admin| {
+        let admins: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        let all = admins.iter().map(PathBuf::as_path);
+        if all
+            .chain([self.common_dir()])
+            .any(|dir| dir.join("HEAD").is_symlink())
+        {
+            return None;
+        }
+        let checkouts = admins.iter().filter(|dir| here(dir)).filter_map(|admin| {
             let text = fs::read(admin.join("gitdir")).ok()?;
             // Git may have written it relative to where it says so.
             let pointer = admin.join(super::os_path(text.trim_ascii_end()));
             pointer.parent().map(Path::to_owned)
         });
-        checkouts.into_iter().find(|path| path.is_dir())
+        Some(checkouts.into_iter().find(|path| path.is_dir()))
     }
 
     /// Whether the main checkout is the ordinary one: a directory with its `.git` in it.

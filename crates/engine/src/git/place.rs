@@ -45,7 +45,9 @@ impl Repo {
         ];
         let git = self.door().git(path, args).write();
         git.timeout(CHECKOUT_MAX).run().await?;
-        if !is_spotless(path) {
+        let place = path.to_owned();
+        let spotless = tokio::task::spawn_blocking(move || is_spotless(&place));
+        if !spotless.await.unwrap_or(false) {
             let clean = ["clean", "--quiet", "--force", "-d"];
             self.door().git(path, clean).write().run().await?;
         }
@@ -86,7 +88,7 @@ fn is_spotless(path: &Path) -> bool {
     let mut dirs = HashSet::new();
     for row in &index.rows {
         // What is in a submodule or left out is for git to say.
-        if row.odd || row.mode == "160000" {
+        if row.odd || row.is_submodule() {
             return false;
         }
         let file = os_path(&row.path);

@@ -202,6 +202,8 @@ async fn a_landing_compares_once_and_its_checkout_follows_with_two_processes() {
     it.repo.unpin_landing(intent).await.unwrap();
     assert_eq!(it.verbs(), ["update-ref", "checkout-index", "update-index"]);
     assert_eq!(it.scratch.git(&["for-each-ref", "refs/woodward"]), "");
+    // The index knows the new files' times: nobody has to read them again.
+    assert_eq!(it.scratch.git(&["diff-files", "--name-only"]), "");
     assert_eq!(it.scratch.git(&["status", "--porcelain"]), "");
     assert!(it.repo.locks().is_empty());
 }
