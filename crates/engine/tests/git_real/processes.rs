@@ -26,8 +26,12 @@ impl Counted {
             "#!/bin/sh\nprintf '%s\\n' \"$*\" >> '{}'\nexec git \"$@\"\n",
             log.display()
         );
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        // Not by this process: whatever another test is just starting would have it open for writing,
+        // and nothing can be run then.
+        let write = "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"";
+        let mut sh = std::process::Command::new("sh");
+        let sh = sh.args(["-c", write, "sh", &script]).arg(&program);
+        assert!(sh.status().unwrap().success());
         let door = Door::with_program(program, "tests");
         let repo = Repo::discover(&door, &scratch.root).await.unwrap();
         let counted = Self { scratch, repo, log };
@@ -175,9 +179,24 @@ async fn a_file_whose_time_was_set_back_is_still_somebodys_work() {
     put(root, "a.txt", "one\n");
     touch("a.txt");
     assert_eq!(it.repo.blockers(root, &old, &new).await.unwrap(), [""; 0]);
-    it.scratch.git(&["update-index", "--chmod=+x", "a.txt"]);
-    let found = it.repo.blockers(root, &old, &new).await.unwrap();
-    assert_eq!(found, ["a.txt"]);
+    // Nothing about the file has changed, but the index says something else of its mode.
+    for (mode, says) in [(0o644, "--chmod=+x"), (0o755, "--chmod=-x")] {
+        let file = root.join("a.txt");
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        // Within a second git would not notice, and keep what it knows.
+        it.scratch.git(&["update-index", "--force-remove", "a.txt"]);
+        it.scratch.git(&["update-index", "--add", "a.txt"]);
+        it.scratch.git(&["update-index", says, "a.txt"]);
+        it.scratch.git(&["commit", "-q", "-m", "mode"]);
+        let old = it.scratch.head();
+        let nothing = it
+            .scratch
+            .git(&["hash-object", "-w", "-t", "tree", "/dev/null"]);
+        let new = it.scratch.git(&["commit-tree", &nothing, "-m", "empty"]);
+        let new = new.parse().unwrap();
+        let found = it.repo.blockers(root, &old, &new).await.unwrap();
+        assert_eq!(found, ["a.txt"], "{says}");
+    }
 }
 
 #[tokio::test]

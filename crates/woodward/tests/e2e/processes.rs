@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use woodward_testkit::TestRepo;
@@ -48,13 +47,17 @@ impl Counter {
             log.display(),
             real.expect("git is installed").display()
         );
-        fs::write(bin.join("git"), script).expect("a file");
-        fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).expect("a mode");
+        // Not by this process: whatever another test is just starting would have it open for writing,
+        // and nothing can be run then.
+        let write = "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"";
+        let mut sh = std::process::Command::new("sh");
+        let sh = sh.args(["-c", write, "sh", &script]).arg(bin.join("git"));
+        assert!(sh.status().expect("a shell").success());
         dirs.insert(0, bin);
         let path = std::env::join_paths(dirs).expect("plain paths");
         let mut up = scene.daemon.command(scene.root());
-        let up = up.args(["up", "-q"]).env("PATH", path).status();
-        assert!(up.expect("it starts").success());
+        let up = up.args(["up", "-q"]).env("PATH", path).output();
+        assert!(up.expect("it starts").status.success());
         Self { log }
     }
 
