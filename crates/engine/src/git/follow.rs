@@ -173,6 +173,9 @@ impl Repo {
 
     /// What differs between two commits.
     async fn changes(&self, old: &CommitId, new: &CommitId) -> Result<Arc<Vec<Change>>, GitError> {
+        if old == new {
+            return Ok(Arc::default());
+        }
         if let Some(known) = self.known_changes(old, new) {
             return Ok(known);
         }
