@@ -10,6 +10,7 @@ mod aider;
 mod claude;
 mod codex;
 pub mod command;
+pub(crate) mod common;
 mod opencode;
 mod pi;
 

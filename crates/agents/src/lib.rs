@@ -21,6 +21,7 @@ pub mod adapters;
 pub mod catalog;
 mod conversation;
 mod event;
+mod failure;
 pub mod files;
 pub mod host;
 mod letter;
