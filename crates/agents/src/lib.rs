@@ -24,6 +24,7 @@ mod event;
 mod failure;
 pub mod files;
 pub mod host;
+mod jsonrpc;
 mod letter;
 mod lines;
 pub mod permission;
