@@ -57,6 +57,8 @@ struct Host<'a> {
     under_way: HashSet<MessageId>,
     /// Which message answers which question.
     answers: HashMap<MessageId, MessageId>,
+    /// The questions that the rules have answered.
+    ruled: HashSet<MessageId>,
 }
 
 impl<'a> Host<'a> {
@@ -68,6 +70,7 @@ impl<'a> Host<'a> {
             letters_seen: HashSet::new(),
             under_way: HashSet::new(),
             answers: HashMap::new(),
+            ruled: HashSet::new(),
         };
         host.save()?;
         Ok(host)
@@ -126,7 +129,18 @@ impl<'a> Host<'a> {
     }
 
     /// Takes an event: on the disk first, then for people, then what follows from it.
-    async fn hear(&mut self, event: Event, orders: Option<&mpsc::Sender<Order>>) -> io::Result<()> {
+    async fn hear(
+        &mut self,
+        mut event: Event,
+        orders: Option<&mpsc::Sender<Order>>,
+    ) -> io::Result<()> {
+        if let Event::Answered {
+            question, by_rule, ..
+        } = &mut event
+        {
+            // Who answered is nothing that an adapter knows.
+            *by_rule = self.ruled.remove(question);
+        }
         let decided = match &event {
             Event::Asked(question) => self.rule_on(question),
             _ => None,
@@ -181,6 +195,7 @@ impl<'a> Host<'a> {
             }
             tell(&denied)?;
         }
+        self.ruled.insert(question.id);
         if let Some(orders) = orders {
             let order = Order::Answer {
                 question: question.id,
