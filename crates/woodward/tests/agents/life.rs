@@ -22,16 +22,19 @@ pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
     let place = Place::new(programs, &[agent], GATED);
     let facts = facts(agent);
     let asks = facts.asks_permission;
+    // Outside of the worktree, and outside of where temporary files may be.
+    let asked = place.daemon.home().join("asked");
     let prompt = if asks {
-        "Please.\nstand-in: write one.txt=one; shell touch ../asked; commit add one"
+        let touch = format!("touch {}", asked.display());
+        format!("Please.\nstand-in: write one.txt=one; shell {touch}; commit add one")
     } else {
-        "Please.\nstand-in: write one.txt=one; slow 3; commit add one"
+        String::from("Please.\nstand-in: write one.txt=one; slow 3; commit add one")
     };
-    place.ok(&["create", "life", "-p", prompt]);
+    place.ok(&["create", "life", "-p", &prompt]);
     if asks {
         place.reaches("life", &["waiting"]);
         let question = place.show("life").question.expect("a question");
-        assert!(question.text.contains("touch ../asked"), "{question:?}");
+        assert!(question.text.contains("touch /"), "{question:?}");
         table.note(agent, "asks", true);
     } else {
         place.reaches("life", &["working", "verifying", "review"]);
@@ -42,7 +45,6 @@ pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
         place.ok(&["answer", "life", "allow"]);
     }
     place.reaches("life", &["review"]);
-    let asked = place.repo.around().join("shop.worktrees/asked");
     assert_eq!(asked.exists(), asks, "{}", place.story("life"));
     let detail = place.show("life");
     assert_eq!(detail.runs.len(), 1, "one run: {}", place.story("life"));
@@ -139,7 +141,8 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     ]);
     let limited = || {
         let timeline = place.run(&["timeline", "later"]).stdout;
-        place.task("later").state.as_str() == "queued" && timeline.contains("the provider said to wait")
+        place.task("later").state.as_str() == "queued"
+            && timeline.contains("the provider said to wait")
     };
     let waits = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         until("it waits for its provider", limited);
