@@ -7,7 +7,7 @@
 //! before: a resumed conversation replays such a message and does nothing.
 
 mod ask;
-mod hear;
+pub(super) mod hear;
 mod start;
 
 use std::time::Duration;
