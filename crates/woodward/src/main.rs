@@ -19,6 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
+use woodward_agents::terminal;
 
 use crate::cli::Cli;
 use crate::commands::Command;
@@ -32,6 +33,11 @@ fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(word) if word == "supervise" => return supervise(),
         Some(word) if word == "converse" => return converse(),
+        Some(word) if word == terminal::ENTER => return terminal::enter(std::env::args_os().skip(2)),
+        Some(word) if word == terminal::hook::NAME => {
+            let directory = std::env::args_os().nth(2).unwrap_or_default();
+            return terminal::hook::run(Path::new(&directory));
+        }
         _ => {}
     }
     complete::answer_the_shell();
