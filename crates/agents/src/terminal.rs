@@ -36,7 +36,7 @@ use crate::event::Ending;
 use crate::spec::Spec;
 use crate::wire::Wire;
 
-pub use attach::{AttachError, Left, Options, attach};
+pub use attach::{AttachError, LeaveKey, Left, Options, attach, view};
 pub use pty::{ENTER, enter};
 pub use socket::is_there;
 

@@ -5,6 +5,7 @@
 
 pub mod client;
 mod logs;
+mod place;
 mod problem;
 mod project;
 mod requests;
@@ -12,6 +13,7 @@ mod status;
 mod task;
 
 pub use logs::{LogSource, LogText};
+pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};
 pub use requests::{

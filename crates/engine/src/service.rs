@@ -13,6 +13,7 @@ mod output;
 mod projects;
 mod questions;
 mod removal;
+mod terminal;
 mod view;
 
 use std::path::Path;

@@ -33,7 +33,10 @@ fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(word) if word == "supervise" => return supervise(),
         Some(word) if word == "converse" => return converse(),
-        Some(word) if word == terminal::ENTER => return terminal::enter(std::env::args_os().skip(2)),
+        Some(word) if word == "view" => return view(),
+        Some(word) if word == terminal::ENTER => {
+            return terminal::enter(std::env::args_os().skip(2));
+        }
         Some(word) if word == terminal::hook::NAME => {
             let directory = std::env::args_os().nth(2).unwrap_or_default();
             return terminal::hook::run(Path::new(&directory));
@@ -70,6 +73,27 @@ fn converse() -> ExitCode {
     match held {
         Ok(talk) if talk.ending == Some(woodward_agents::Ending::Completed) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            anstream::eprintln!("woodward: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a tmux pane runs: a client of the run in a directory.
+fn view() -> ExitCode {
+    let directory = std::env::args_os().nth(2).unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        return ExitCode::FAILURE;
+    };
+    let left = runtime.block_on(terminal::view(Path::new(&directory)));
+    // A thread still waits for a key that nobody will press.
+    runtime.shutdown_background();
+    match left {
+        Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             anstream::eprintln!("woodward: {error}");
             ExitCode::FAILURE

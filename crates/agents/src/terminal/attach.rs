@@ -6,7 +6,9 @@ use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+};
 use thiserror::Error;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -28,6 +30,10 @@ const LEAVE: &str = "\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1
 const ASK_TMUX: Duration = Duration::from_secs(10);
 /// tmux counts a client that leaves a moment longer than it says so.
 const ASK_AGAIN: Duration = Duration::from_millis(300);
+
+/// How long a pane waits for its run's terminal.
+const VIEW_PATIENCE: Duration = Duration::from_secs(60);
+const VIEW_LOOK: Duration = Duration::from_millis(100);
 
 /// How to attach.
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,6 +160,78 @@ pub async fn attach(dir: &Path, options: Options) -> Result<Left, AttachError> {
                 present = now;
                 let _ = frame::send(&mut to, &Frame::Presence(now)).await;
             }
+        }
+    }
+}
+
+/// Attaches as the pane of a tmux session. The run may not have its terminal yet.
+///
+/// # Errors
+/// When it does not get one for a while, or this is no terminal.
+pub async fn view(dir: &Path) -> Result<Left, AttachError> {
+    let options = Options {
+        read_only: false,
+        pane: true,
+    };
+    let deadline = tokio::time::Instant::now() + VIEW_PATIENCE;
+    loop {
+        match attach(dir, options).await {
+            Err(AttachError::NoTerminal) if tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(VIEW_LOOK).await;
+            }
+            left => return left,
+        }
+    }
+}
+
+/// Waits for the key that leaves, where nothing else can be typed. Without a terminal to type on,
+/// nobody leaves.
+pub struct LeaveKey {
+    keys: Option<mpsc::Receiver<Vec<u8>>>,
+    before: Option<Termios>,
+}
+
+impl std::fmt::Debug for LeaveKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LeaveKey")
+    }
+}
+
+impl LeaveKey {
+    /// From now on keys are not shown, and ctrl-q is a key. Ctrl-c is what it was.
+    pub fn watch() -> Self {
+        let before = tcgetattr(rustix::stdio::stdin()).ok();
+        if let Some(before) = &before {
+            let mut keys = before.clone();
+            keys.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+            keys.input_modes -= InputModes::IXON;
+            // One that can't be set is as it was: ctrl-c leaves, too.
+            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &keys);
+        }
+        Self {
+            keys: before.is_some().then(typed),
+            before,
+        }
+    }
+
+    /// Waits until it is pressed. Safe to be dropped and called again.
+    pub async fn pressed(&mut self) {
+        if let Some(keys) = &mut self.keys {
+            while let Some(bytes) = keys.recv().await {
+                if bytes.contains(&CTRL_Q) {
+                    return;
+                }
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+impl Drop for LeaveKey {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // The person's terminal may be gone.
+            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, before);
         }
     }
 }
