@@ -64,6 +64,8 @@ struct Host<'a> {
     takeover: Option<MessageId>,
     /// Until when a person who wanted the terminal may take to come.
     awaited: Option<Instant>,
+    /// The questions that the rules have answered.
+    ruled: HashSet<MessageId>,
 }
 
 impl<'a> Host<'a> {
@@ -77,6 +79,7 @@ impl<'a> Host<'a> {
             answers: HashMap::new(),
             takeover: None,
             awaited: None,
+            ruled: HashSet::new(),
         };
         host.save()?;
         Ok(host)
@@ -181,7 +184,18 @@ impl<'a> Host<'a> {
     }
 
     /// Takes an event: on the disk first, then for people, then what follows from it.
-    async fn hear(&mut self, event: Event, orders: Option<&mpsc::Sender<Order>>) -> io::Result<()> {
+    async fn hear(
+        &mut self,
+        mut event: Event,
+        orders: Option<&mpsc::Sender<Order>>,
+    ) -> io::Result<()> {
+        if let Event::Answered {
+            question, by_rule, ..
+        } = &mut event
+        {
+            // Who answered is nothing that an adapter knows.
+            *by_rule = self.ruled.remove(question);
+        }
         let decided = match &event {
             Event::Asked(question) => self.rule_on(question),
             _ => None,
@@ -245,6 +259,7 @@ impl<'a> Host<'a> {
             }
             tell(&denied)?;
         }
+        self.ruled.insert(question.id);
         if let Some(orders) = orders {
             let order = Order::Answer {
                 question: question.id,

@@ -24,6 +24,7 @@ mod event;
 mod failure;
 pub mod files;
 pub mod host;
+mod jsonrpc;
 mod letter;
 mod lines;
 pub mod permission;
@@ -36,7 +37,9 @@ mod wire;
 
 pub use catalog::{Facts, Kind};
 pub use conversation::{Conversation, Delivered};
-pub use event::{Ending, Event, PlanItem, PlanStatus, Question, Reply, ToolKind};
+pub use event::{
+    ALLOW, ALLOW_ALWAYS, DENY, Ending, Event, PlanItem, PlanStatus, Question, Reply, ToolKind,
+};
 pub use letter::Letter;
 pub use spec::{SessionId, Spec};
 pub use usage::{Usage, UsageKind};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
 use crate::conversation::tail;
 use crate::lines::{Line, Lines};
@@ -15,6 +16,8 @@ use crate::wire::RawLog;
 const COMPLAINTS_KEPT: usize = 8 << 10;
 /// How long a program that was told to end may take.
 const END_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the complaints of a program that has ended may take to arrive.
+const COMPLAINTS_PATIENCE: Duration = Duration::from_millis(500);
 
 /// A running program. It is killed when this is dropped; what it started is the supervisor's to end.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(crate) struct Program {
     input: Option<ChildStdin>,
     output: Lines<ChildStdout>,
     complaints: Arc<Mutex<String>>,
+    /// Listens to its complaints.
+    listener: Option<JoinHandle<()>>,
     raw: RawLog,
 }
 
@@ -62,9 +67,10 @@ impl Program {
             .take()
             .ok_or_else(|| std::io::Error::other("it has no output"))?;
         let complaints = Arc::<Mutex<String>>::default();
+        let mut listener = None;
         if let Some(errors) = child.stderr.take() {
             let (kept, raw) = (Arc::clone(&complaints), raw.clone());
-            tokio::spawn(async move {
+            listener = Some(tokio::spawn(async move {
                 let mut errors = Lines::new(errors);
                 while let Some(line) = errors.next().await {
                     let Line::Whole(line) = line else { continue };
@@ -76,13 +82,14 @@ impl Program {
                         *kept = tail(&kept, COMPLAINTS_KEPT).to_owned();
                     }
                 }
-            });
+            }));
         }
         Ok(Self {
             input: child.stdin.take(),
             output: Lines::new(output),
             child,
             complaints,
+            listener,
             raw: raw.clone(),
         })
     }
@@ -129,6 +136,15 @@ impl Program {
     /// Waits until it has ended, and ends it if that takes too long.
     pub(crate) async fn end(&mut self) -> Option<ExitStatus> {
         self.close_input();
+        let status = self.ended().await;
+        // Its last complaint says why it is gone. What it started may hold the pipe for longer.
+        if let Some(listener) = self.listener.take() {
+            let _ = tokio::time::timeout(COMPLAINTS_PATIENCE, listener).await;
+        }
+        status
+    }
+
+    async fn ended(&mut self) -> Option<ExitStatus> {
         if let Ok(status) = tokio::time::timeout(END_PATIENCE, self.child.wait()).await {
             return status.ok();
         }

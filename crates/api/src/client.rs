@@ -12,16 +12,16 @@ use std::time::Duration;
 use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use woodward_core::{EventSeq, GateName, MessageId};
+use woodward_core::{EventSeq, GateName, MessageId, Timestamp};
 
 pub use action::TaskAction;
 pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, Asked, Changed, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, Health,
-    LogText, NewQuestion, OpenProject, ProjectView, RunPlace, StatusView, TaskDetail, Timeline,
-    Undo,
+    AnswerState, Asked, Changed, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done,
+    Health, LogText, NewQuestion, OpenProject, ProjectView, RunPlace, StatusView, TaskDetail,
+    Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -126,6 +126,13 @@ impl Client {
     /// A task's story.
     pub async fn timeline(&self, task: &str) -> Result<Timeline, ClientError> {
         self.fetch(self.of_task(task, "/timeline"), PATIENCE).await
+    }
+
+    /// What the runs of the project have used since a moment.
+    pub async fn cost(&self, since: Timestamp) -> Result<CostView, ClientError> {
+        let target = self.project("/api/v1/cost");
+        self.fetch(target.with("after", &since.0.to_string()), PATIENCE)
+            .await
     }
 
     /// A task's change.

@@ -4,6 +4,7 @@
 //! a version. This crate never decides and never prints.
 
 pub mod client;
+mod cost;
 mod logs;
 mod place;
 mod problem;
@@ -12,6 +13,7 @@ mod requests;
 mod status;
 mod task;
 
+pub use cost::{CostView, RunCost};
 pub use logs::{LogSource, LogText};
 pub use place::RunPlace;
 pub use problem::{Code, Problem};

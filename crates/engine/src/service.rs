@@ -4,6 +4,7 @@
 //! thing to type. What a person says is recorded as that person's.
 
 mod act;
+mod cost;
 mod create;
 mod describe;
 mod diagnose;

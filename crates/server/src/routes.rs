@@ -10,11 +10,11 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
-    AnswerState, Approve, Asked, Changed, Code, CreateTasks, CreatedTask, Diagnosis, DiffText,
-    Done, Health, LogText, MergeTask, NewQuestion, Note, OpenProject, Problem, ProjectView,
-    RunPlace, StatusView, TaskDetail, Text, Timeline, Undo,
+    AnswerState, Approve, Asked, Changed, Code, CostView, CreateTasks, CreatedTask, Diagnosis,
+    DiffText, Done, Health, LogText, MergeTask, NewQuestion, Note, OpenProject, Problem,
+    ProjectView, RunPlace, StatusView, TaskDetail, Text, Timeline, Undo,
 };
-use woodward_core::{EventSeq, MessageId, RunId};
+use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
 use woodward_engine::service::{LogWish, TaskRef};
 
@@ -41,6 +41,7 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/undo", post(undo))
         .route("/changes", get(changes))
         .route("/doctor", get(doctor))
+        .route("/cost", get(cost))
         .route("/runs/{run}/questions", post(ask))
         .route("/runs/{run}/questions/{question}", get(answer_to));
     Router::new()
@@ -114,6 +115,12 @@ async fn open_project(
 async fn status(State(engine): State<Engine>, asking: Wish) -> Answer<StatusView> {
     let asking = asking?;
     answer(engine.status(&asking.root, asking.all).await)
+}
+
+async fn cost(State(engine): State<Engine>, asking: Wish) -> Answer<CostView> {
+    let asking = asking?;
+    let since = Timestamp(i64::try_from(asking.after).unwrap_or(i64::MAX));
+    answer(engine.cost(&asking.root, since).await)
 }
 
 async fn create(

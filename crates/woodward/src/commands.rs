@@ -6,6 +6,7 @@ mod ask;
 mod attach;
 mod cancel;
 mod completions;
+pub(crate) mod cost;
 pub(crate) mod create;
 mod demo;
 mod diff;
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Diff(diff::Diff),
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
+    Cost(cost::Cost),
     Wait(wait::Wait),
     Approve(approve::Approve),
     Reject(reject::Reject),
@@ -125,6 +127,7 @@ impl Command {
             Self::Attach(attach) => attach.run(session).await,
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
+            Self::Cost(cost) => cost.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
             Self::Approve(approve) => approve.run(session).await,
             Self::Reject(reject) => reject.run(session).await,

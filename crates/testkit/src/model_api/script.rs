@@ -110,6 +110,16 @@ impl std::str::FromStr for Script {
 
 /// The last block of directive lines of a text: where it begins, and its steps as written.
 pub(super) fn directive(text: &str) -> Option<(usize, String)> {
+    // `opencode run` puts a prompt with blanks into quotes.
+    let quoted = text.trim_end().strip_prefix('"');
+    if let Some(inner) = quoted.and_then(|rest| rest.strip_suffix('"')) {
+        let (at, steps) = block(inner)?;
+        return Some((at + 1, steps.replace("\\\"", "\"")));
+    }
+    block(text)
+}
+
+fn block(text: &str) -> Option<(usize, String)> {
     let mut found: Option<(usize, String)> = None;
     let mut is_open = false;
     let mut offset = 0;
@@ -384,6 +394,8 @@ mod tests {
         assert_eq!(steps, "write b=2;commit b");
         assert!(text[at..].starts_with("stand-in: write b=2"));
         assert_eq!(directive("nothing here"), None);
+        let quoted = "\"It\nstand-in: shell echo \\\"a\\\"\"\n";
+        assert_eq!(directive(quoted), Some((4, r#"shell echo "a""#.into())));
     }
 
     #[test]

@@ -201,6 +201,7 @@ fn working_directory(conversation: &Conversation) -> Option<String> {
         "orking directory: ",
         "orking directory is: ",
         "orking directory is ",
+        "orking in the directory: ",
     ];
     texts
         .flat_map(str::lines)
