@@ -89,7 +89,10 @@ fn view() -> ExitCode {
     let Ok(runtime) = runtime else {
         return ExitCode::FAILURE;
     };
-    let left = runtime.block_on(terminal::view(Path::new(&directory)));
+    let read_only = std::env::args_os()
+        .nth(3)
+        .is_some_and(|word| word == "--read-only");
+    let left = runtime.block_on(terminal::view(Path::new(&directory), read_only));
     // A thread still waits for a key that nobody will press.
     runtime.shutdown_background();
     match left {

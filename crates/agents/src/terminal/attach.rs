@@ -168,9 +168,9 @@ pub async fn attach(dir: &Path, options: Options) -> Result<Left, AttachError> {
 ///
 /// # Errors
 /// When it does not get one for a while, or this is no terminal.
-pub async fn view(dir: &Path) -> Result<Left, AttachError> {
+pub async fn view(dir: &Path, read_only: bool) -> Result<Left, AttachError> {
     let options = Options {
-        read_only: false,
+        read_only,
         pane: true,
     };
     let deadline = tokio::time::Instant::now() + VIEW_PATIENCE;

@@ -7,7 +7,6 @@
 //! answer by the same hook.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -17,6 +16,8 @@ use super::follow::Follow;
 use super::hook::{Hooks, NAME, Said, WAIT_MAX};
 use super::hub::Glance;
 use super::pty::Start;
+use crate::adapters::claude::ask;
+use crate::adapters::claude::start::{self, ASKED};
 use crate::adapters::common::{excerpt, note, now, one_line, text, what, words};
 use crate::event::{Ending, Event, Reply, ToolKind};
 use crate::failure;
@@ -58,14 +59,7 @@ fn prepare(dir: &Path, spec: &Spec) -> std::io::Result<(Opening, Claude)> {
         dir.file_name().unwrap_or_default().to_string_lossy()
     ));
     files::save_json(&settings, &hooks_for(dir)?)?;
-    let mut env: Vec<(String, OsString)> = vec![(String::from("DISABLE_AUTOUPDATER"), "1".into())];
-    if spec.own_config {
-        seed(spec)?;
-        env.push((
-            String::from("CLAUDE_CONFIG_DIR"),
-            spec.home.clone().into_os_string(),
-        ));
-    }
+    let env = start::environment(spec)?;
     let mut argv = spec.program.clone();
     argv.extend(["--settings".into(), settings.display().to_string()]);
     argv.extend(["--permission-mode".into(), "manual".into()]);
@@ -125,41 +119,12 @@ fn hooks_for(dir: &Path) -> std::io::Result<Value> {
             (event.to_owned(), json!([{ "hooks": [hook] }]))
         })
         .collect();
-    Ok(json!({ "hooks": all }))
+    Ok(json!({ "hooks": all, "permissions": { "ask": ASKED } }))
 }
 
 /// One word of a shell's.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-/// What its own configuration must say so that it asks nothing at the start: dialogs whose default is
-/// "No, exit". Only ever in a configuration that is ours.
-fn seed(spec: &Spec) -> std::io::Result<()> {
-    let file = spec.home.join(".claude.json");
-    let mut all: Value = files::load_json(&file).unwrap_or_else(|| json!({}));
-    let before = all.clone();
-    all["hasCompletedOnboarding"] = json!(true);
-    if all.get("theme").is_none() {
-        all["theme"] = json!("dark");
-    }
-    let project = &mut all["projects"][spec.root.display().to_string()];
-    project["hasTrustDialogAccepted"] = json!(true);
-    project["hasCompletedProjectOnboarding"] = json!(true);
-    if let Ok(key) = std::env::var("ANTHROPIC_API_KEY") {
-        let from = key.char_indices().rev().nth(19).map_or(0, |(at, _)| at);
-        let end = json!(key[from..]);
-        let approved = &mut all["customApiKeyResponses"]["approved"];
-        match approved.as_array_mut() {
-            Some(list) if list.contains(&end) => {}
-            Some(list) => list.push(end),
-            None => *approved = json!([end]),
-        }
-    }
-    if all == before {
-        return Ok(());
-    }
-    files::save_json(&file, &all)
 }
 
 /// A dialog that is open.
@@ -474,29 +439,8 @@ fn used_on(input: &Value) -> String {
 
 /// What it wants to be allowed; `None` where it asks something else.
 fn request(tool: &str, input: &Value) -> Option<Request> {
-    let paths = || {
-        ["file_path", "notebook_path", "path"]
-            .iter()
-            .filter_map(|key| input.get(key).and_then(Value::as_str))
-            .map(PathBuf::from)
-            .collect()
-    };
-    Some(match kind(tool) {
-        ToolKind::Run => Request::Run {
-            command: text(input, "command").to_owned(),
-            cwd: None,
-        },
-        ToolKind::Edit => Request::Edit { paths: paths() },
-        ToolKind::Read => Request::Read { paths: paths() },
-        ToolKind::Fetch => Request::Fetch {
-            url: used_on(input),
-        },
-        ToolKind::Other if matches!(tool, "AskUserQuestion" | "ExitPlanMode") => return None,
-        ToolKind::Other => Request::Tool {
-            name: tool.to_owned(),
-            input: one_line(input),
-        },
-    })
+    let asks = matches!(tool, "AskUserQuestion" | "ExitPlanMode");
+    (!asks).then(|| ask::request(tool, input))
 }
 
 /// A question that is no permission, in words.
@@ -517,23 +461,5 @@ mod tests {
     #[test]
     fn a_word_for_a_shell_stays_one_word() {
         assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
-    }
-
-    #[test]
-    fn what_it_wants_to_do_is_read_from_its_tools() {
-        assert_eq!(
-            request("Bash", &json!({"command": "ls", "description": "x"})),
-            Some(Request::Run {
-                command: "ls".into(),
-                cwd: None
-            })
-        );
-        assert_eq!(
-            request("Write", &json!({"file_path": "/w/a", "content": "x"})),
-            Some(Request::Edit {
-                paths: vec!["/w/a".into()]
-            })
-        );
-        assert_eq!(request("AskUserQuestion", &json!({})), None);
     }
 }

@@ -16,10 +16,11 @@ use super::conduct::{ARGUMENT_MAX, Answer, Opening, Side, Sign, as_words, conduc
 use super::follow::Follow;
 use super::hub::Glance;
 use super::pty::Start;
+use crate::adapters::codex::launch;
 use crate::adapters::common::{excerpt, note, now, text, what, words};
 use crate::event::{Ending, Event, Reply, ToolKind};
 use crate::failure;
-use crate::permission::{Mode, Request};
+use crate::permission::Request;
 use crate::spec::{SessionId, Spec};
 use crate::usage::Usage;
 use crate::wire::Wire;
@@ -48,15 +49,16 @@ fn prepare(spec: &Spec) -> std::io::Result<(Opening, Codex)> {
         let file = spec.prompt.display();
         prompt = format!("Your task is in the file {file}. Read all of it first, then do it.");
     }
-    let home = match std::env::var_os("CODEX_HOME").filter(|home| !home.is_empty()) {
-        _ if spec.own_config => spec.home.clone(),
-        Some(home) => home.into(),
-        None => PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".codex"),
-    };
-    let mut env: Vec<(String, OsString)> = Vec::new();
-    if spec.own_config {
-        env.push((String::from("CODEX_HOME"), home.clone().into_os_string()));
-    }
+    launch::seed(spec)?;
+    let own = launch::own_home(spec);
+    let env = own
+        .iter()
+        .map(|home| (String::from("CODEX_HOME"), OsString::from(home)))
+        .collect();
+    let theirs = std::env::var_os("CODEX_HOME").filter(|home| !home.is_empty());
+    let home = own.or(theirs.map(PathBuf::from)).unwrap_or_else(|| {
+        PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".codex")
+    });
     let mut argv = spec.program.clone();
     let resumes = match &spec.session {
         SessionId::New(_) => None,
@@ -67,23 +69,13 @@ fn prepare(spec: &Spec) -> std::io::Result<(Opening, Codex)> {
     };
     // Its own background service would outlive the run.
     argv.extend(["--disable".into(), "daemon_auto_start".into()]);
-    let mut set = |key: &str, value: Value| {
-        argv.extend(["-c".into(), format!("{key}={value}")]);
-    };
-    set("check_for_update_on_startup", json!(false));
-    match spec.rules.mode {
-        Mode::Careful => {
-            set("approval_policy", json!("on-request"));
-            set("sandbox_mode", json!("workspace-write"));
-            set(
-                "sandbox_workspace_write.writable_roots",
-                json!(spec.git_dirs),
-            );
-        }
-        Mode::Yolo => {
-            set("approval_policy", json!("never"));
-            set("sandbox_mode", json!("danger-full-access"));
-        }
+    let (asks, sandbox) = launch::trust(spec);
+    let trust = [
+        format!("approval_policy={}", json!(asks)),
+        format!("sandbox_mode={}", json!(sandbox)),
+    ];
+    for setting in launch::settings(spec).into_iter().chain(trust) {
+        argv.extend(["-c".into(), setting]);
     }
     if let Some(model) = &spec.model {
         argv.extend(["-m".into(), model.clone()]);
