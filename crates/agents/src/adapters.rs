@@ -7,8 +7,8 @@
 
 mod acp;
 mod aider;
-mod claude;
-mod codex;
+pub(crate) mod claude;
+pub(crate) mod codex;
 pub mod command;
 pub(crate) mod common;
 mod opencode;

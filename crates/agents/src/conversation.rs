@@ -34,6 +34,8 @@ pub struct Conversation {
     pub version: Option<String>,
     /// What became of the messages that are settled.
     pub delivered: Vec<Delivered>,
+    /// Messages that were typed into the program and are not settled.
+    pub injected: Vec<MessageId>,
     /// What waits for an answer, oldest first.
     pub pending: Vec<Question>,
     /// Questions that wait no more, answered or not; the last ones.
@@ -64,6 +66,13 @@ impl Conversation {
             terminal,
             ..Self::default()
         }
+    }
+
+    /// The program is started once more, in a terminal, in the same conversation.
+    pub(crate) fn taken_over(&mut self, kind: UsageKind) {
+        self.terminal = true;
+        self.pending.clear();
+        self.meter.restart(kind);
     }
 
     /// What the whole conversation has used, as far as its program says so: the next run's
@@ -113,6 +122,12 @@ impl Conversation {
                 self.meter.take(figure, kind);
                 self.used = self.meter.run_total(before, kind);
             }
+            Event::Injected { message } => {
+                if !self.injected.contains(message) {
+                    self.injected.push(*message);
+                }
+            }
+            Event::Said { .. } => self.ending = None,
             Event::Accepted { message } => {
                 // There is something to do again.
                 self.ending = None;
@@ -132,6 +147,7 @@ impl Conversation {
                 self.plan = Some((count(done.count()), count(items.len())));
             }
             Event::ToolEnded { .. }
+            | Event::NotTaken { .. }
             | Event::Retrying { .. }
             | Event::Note { .. }
             | Event::Unknown { .. } => return false,
@@ -146,6 +162,7 @@ impl Conversation {
     }
 
     fn settle(&mut self, message: MessageId, refused: Option<String>) {
+        self.injected.retain(|one| *one != message);
         if !self.is_settled(message) {
             self.delivered.push(Delivered { message, refused });
         }

@@ -20,13 +20,16 @@ use transport::{Call, Target};
 
 use crate::{
     AnswerState, Asked, Changed, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done,
-    Health, LogText, NewQuestion, OpenProject, ProjectView, StatusView, TaskDetail, Timeline, Undo,
+    Health, LogText, NewQuestion, OpenProject, ProjectView, RunPlace, StatusView, TaskDetail,
+    Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long `doctor` and the creation of many tasks may take.
 const LONG_PATIENCE: Duration = Duration::from_secs(300);
+/// How long a program may take to be started again in a terminal.
+const TAKEOVER: Duration = Duration::from_secs(60);
 /// How much later than promised the answer to a long poll may come.
 const POLL_GRACE: Duration = Duration::from_secs(15);
 
@@ -154,6 +157,18 @@ impl Client {
             target = target.with("gate", gate);
         }
         self.fetch(target, query.wait + POLL_GRACE + PATIENCE).await
+    }
+
+    /// Where a task's last run is.
+    pub async fn place(&self, task: &str) -> Result<RunPlace, ClientError> {
+        self.fetch(self.of_task(task, "/terminal"), PATIENCE).await
+    }
+
+    /// Has a task's program started again in a terminal, in the same conversation. Returns when it is
+    /// there.
+    pub async fn take_over(&self, task: &str) -> Result<RunPlace, ClientError> {
+        let target = self.of_task(task, "/terminal");
+        self.send(target, &Nothing {}, PATIENCE + TAKEOVER).await
     }
 
     /// Does something to a task.

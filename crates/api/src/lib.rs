@@ -6,6 +6,7 @@
 pub mod client;
 mod cost;
 mod logs;
+mod place;
 mod problem;
 mod project;
 mod requests;
@@ -14,6 +15,7 @@ mod task;
 
 pub use cost::{CostView, RunCost};
 pub use logs::{LogSource, LogText};
+pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};
 pub use requests::{

@@ -14,6 +14,7 @@ mod output;
 mod projects;
 mod questions;
 mod removal;
+mod terminal;
 mod view;
 
 use std::path::Path;

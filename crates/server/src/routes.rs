@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use woodward_api::{
     AnswerState, Approve, Asked, Changed, Code, CostView, CreateTasks, CreatedTask, Diagnosis,
     DiffText, Done, Health, LogText, MergeTask, NewQuestion, Note, OpenProject, Problem,
-    ProjectView, StatusView, TaskDetail, Text, Timeline, Undo,
+    ProjectView, RunPlace, StatusView, TaskDetail, Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -30,6 +30,7 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/timeline", get(timeline))
         .route("/diff", get(diff))
         .route("/logs", get(logs))
+        .route("/terminal", get(place).post(take_over))
         .route("/{verb}", post(act));
     let api = Router::new()
         .route("/shutdown", post(shutdown))
@@ -175,6 +176,23 @@ async fn logs(
         wait: asking.wait(),
     };
     answer(engine.logs(&asking.task(&task), &wish).await)
+}
+
+async fn place(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<RunPlace> {
+    answer(engine.place(&asking?.task(&task)).await)
+}
+
+async fn take_over(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<RunPlace> {
+    let asking = asking?;
+    to_the_end(async move { engine.take_over(&asking.task(&task)).await }).await
 }
 
 async fn act(

@@ -3,6 +3,7 @@
 mod answer;
 mod approve;
 mod ask;
+mod attach;
 mod cancel;
 mod completions;
 pub(crate) mod cost;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "view")]
     Show(show::Show),
     Logs(logs::Logs),
+    Attach(attach::Attach),
     Diff(diff::Diff),
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
@@ -122,6 +124,7 @@ impl Command {
             Self::Status(status) => status.run(session).await,
             Self::Show(show) => show.run(session).await,
             Self::Logs(logs) => logs.run(session).await,
+            Self::Attach(attach) => attach.run(session).await,
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
