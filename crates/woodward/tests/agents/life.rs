@@ -1,5 +1,7 @@
 //! Each agent under Woodward, from `create` to landed, and through bad luck.
 
+use std::path::Path;
+
 use woodward_agents::Kind;
 use woodward_agents::catalog::Facts;
 use woodward_api::CostView;
@@ -16,6 +18,18 @@ fn facts(agent: &str) -> &'static Facts {
     Facts::by_name(named(agent)).unwrap_or_else(|| panic!("{agent} is not known"))
 }
 
+/// A step that touches a file where the agent may not without asking.
+fn asking(kind: Kind, file: &Path) -> String {
+    let touch = format!("touch {}", file.display());
+    match kind {
+        // Its sandbox simply refuses, unless the model asks for more.
+        Kind::Codex => format!(
+            r#"call exec_command {{"cmd":"{touch}","sandbox_permissions":"require_escalated","justification":"It must be there."}}"#
+        ),
+        _ => format!("shell {touch}"),
+    }
+}
+
 /// Written and committed; asked and answered, the daemon killed meanwhile; told more in the same
 /// conversation; landed; paid.
 pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
@@ -25,8 +39,8 @@ pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
     // Outside of the worktree, and outside of where temporary files may be.
     let asked = place.daemon.home().join("asked");
     let prompt = if asks {
-        let touch = format!("touch {}", asked.display());
-        format!("Please.\nstand-in: write one.txt=one; shell {touch}; commit add one")
+        let asking = asking(facts.kind, &asked);
+        format!("Please.\nstand-in: write one.txt=one; {asking}; commit add one")
     } else {
         String::from("Please.\nstand-in: write one.txt=one; slow 3; commit add one")
     };
@@ -133,12 +147,13 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     let why = place.task("broken").attention.reason;
     assert!(why.contains(title), "{why}\n{}", place.story("broken"));
     table.note(agent, "500", true);
-    place.ok(&[
-        "create",
-        "later",
-        "-p",
-        "Please.\nstand-in: fault 429 reset=7200 retry=no",
-    ]);
+    // Goose waits by itself for as long as it is told to.
+    let fault = match facts(agent).kind {
+        Kind::Goose => "fault 429",
+        _ => "fault 429 reset=7200 retry=no",
+    };
+    let prompt = format!("Please.\nstand-in: {fault}");
+    place.ok(&["create", "later", "-p", &prompt]);
     let limited = || {
         let timeline = place.run(&["timeline", "later"]).stdout;
         place.task("later").state.as_str() == "queued"
@@ -160,14 +175,15 @@ pub(crate) fn ends(programs: &Programs, agent: &str, table: &Table) {
         "sh -c 'touch {}\\; exec python3 -c \"import time\\; time.sleep(600)\"'",
         mark.display()
     );
-    place.ok(&[
-        "create",
-        "long",
-        "--yolo",
-        "-p",
-        &format!("Please.\nstand-in: shell {tool}"),
-    ]);
-    until("the tool runs", || mark.exists());
+    if facts(agent).kind == Kind::Aider {
+        // It has no tools; its model takes its time.
+        place.ok(&["create", "long", "-p", "Please.\nstand-in: slow 600; write a=a"]);
+        place.api.expect("the task", |request| request.user_says("slow 600"));
+    } else {
+        let prompt = format!("Please.\nstand-in: shell {tool}");
+        place.ok(&["create", "long", "--yolo", "-p", &prompt]);
+        until("the tool runs", || mark.exists());
+    }
     place.ok(&["cancel", "long"]);
     let begun = std::time::Instant::now();
     until("only the daemon is left", || {
