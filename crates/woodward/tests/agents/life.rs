@@ -128,12 +128,17 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     let rules = "limits: { attempts: 1 }\n";
     let place = Place::new(programs, &[agent], rules);
     let title = facts(agent).title;
+    // Qwen Code tries a failing server again for minutes.
+    let failure = match facts(agent).kind {
+        Kind::Qwen => "fault 400",
+        _ => "fault 500 retry=no",
+    };
     place.ok(&["create", "login", "-p", "Please.\nstand-in: fault 401"]);
     place.ok(&[
         "create",
         "broken",
         "-p",
-        "Please.\nstand-in: fault 500 retry=no",
+        &format!("Please.\nstand-in: {failure}"),
     ]);
     place.reaches("login", &["failed"]);
     let why = place.task("login").attention.reason;
@@ -146,7 +151,7 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     place.reaches("broken", &["failed"]);
     let why = place.task("broken").attention.reason;
     assert!(why.contains(title), "{why}\n{}", place.story("broken"));
-    table.note(agent, "500", true);
+    table.note(agent, "failure", true);
     // Goose waits by itself for as long as it is told to.
     let fault = match facts(agent).kind {
         Kind::Goose => "fault 429",
@@ -177,8 +182,15 @@ pub(crate) fn ends(programs: &Programs, agent: &str, table: &Table) {
     );
     if facts(agent).kind == Kind::Aider {
         // It has no tools; its model takes its time.
-        place.ok(&["create", "long", "-p", "Please.\nstand-in: slow 600; write a=a"]);
-        place.api.expect("the task", |request| request.user_says("slow 600"));
+        place.ok(&[
+            "create",
+            "long",
+            "-p",
+            "Please.\nstand-in: slow 600; write a=a",
+        ]);
+        place
+            .api
+            .expect("the task", |request| request.user_says("slow 600"));
     } else {
         let prompt = format!("Please.\nstand-in: shell {tool}");
         place.ok(&["create", "long", "--yolo", "-p", &prompt]);
