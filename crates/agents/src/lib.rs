@@ -34,7 +34,9 @@ mod wire;
 
 pub use catalog::{Facts, Kind};
 pub use conversation::{Conversation, Delivered};
-pub use event::{Ending, Event, PlanItem, PlanStatus, Question, Reply, ToolKind};
+pub use event::{
+    ALLOW, ALLOW_ALWAYS, DENY, Ending, Event, PlanItem, PlanStatus, Question, Reply, ToolKind,
+};
 pub use letter::Letter;
 pub use spec::{SessionId, Spec};
 pub use usage::{Usage, UsageKind};
