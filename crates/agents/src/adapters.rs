@@ -7,8 +7,8 @@
 
 mod acp;
 mod aider;
-mod claude;
-mod codex;
+pub(crate) mod claude;
+pub(crate) mod codex;
 pub mod command;
 pub(crate) mod common;
 mod opencode;
@@ -31,5 +31,32 @@ pub(crate) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
         Kind::Pi => pi::converse(spec, wire).await,
         Kind::Aider => aider::converse(spec, wire).await,
         Kind::Amp | Kind::Cursor | Kind::Command => command::converse(spec, wire).await,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::spec::SessionId;
+
+    /// A plain specification for tests of adapters.
+    pub(crate) fn spec(kind: Kind) -> Spec {
+        Spec {
+            kind,
+            program: vec![kind.facts().program.to_owned()],
+            args: Vec::new(),
+            model: None,
+            session: SessionId::New(String::from("0b9bb7ac-3f0d-4b3a-9d0e-0d6b6a2f7c11")),
+            prompt: "prompt.md".into(),
+            messages: Vec::new(),
+            rules: crate::permission::Rules::default(),
+            home: "/var/lib/woodward/home".into(),
+            own_config: false,
+            root: "/r".into(),
+            git_dirs: Vec::new(),
+            used_before: crate::usage::Usage::default(),
+            terminal: false,
+            command: command::Row::default(),
+        }
     }
 }

@@ -24,11 +24,14 @@ mod event;
 mod failure;
 pub mod files;
 pub mod host;
+mod jsonrpc;
 mod letter;
 mod lines;
 pub mod permission;
 mod program;
+pub mod render;
 mod spec;
+pub mod terminal;
 mod usage;
 mod wire;
 

@@ -6,9 +6,9 @@
 //! turn: N messages are not N results. It must never send a message under an identity that it has used
 //! before: a resumed conversation replays such a message and does nothing.
 
-mod ask;
+pub(crate) mod ask;
 pub(super) mod hear;
-mod start;
+pub(crate) mod start;
 
 use std::time::Duration;
 

@@ -286,7 +286,7 @@ fn put(id: MessageId, list: &[Asked], at: usize) -> Question {
 }
 
 /// What a tool is about to do, in the words of the project's rules.
-pub(super) fn request(tool: &str, input: &Value) -> Request {
+pub(crate) fn request(tool: &str, input: &Value) -> Request {
     let paths = |key: &str| match text(input, key) {
         "" => Vec::new(),
         path => vec![path.into()],

@@ -12,7 +12,7 @@ use crate::spec::{SessionId, Spec};
 
 /// Tools that are asked about, whatever other settings allow, so that the project's rules hear of
 /// them. Otherwise an agent could write itself a permission into the worktree's own settings.
-const ASKED: &[&str] = &[
+pub(crate) const ASKED: &[&str] = &[
     "Bash",
     "Edit",
     "NotebookEdit",
@@ -25,6 +25,15 @@ const ASKED: &[&str] = &[
 pub(super) fn start(spec: &Spec, session: &SessionId) -> io::Result<Start> {
     let settings = settings_file(&spec.home);
     files::save_json(&settings, &json!({ "permissions": { "ask": ASKED } }))?;
+    Ok(Start {
+        argv: argv(spec, session, &settings),
+        env: environment(spec)?,
+        fed: true,
+    })
+}
+
+/// Its variables, and the configuration of ours that they name, ready for use.
+pub(crate) fn environment(spec: &Spec) -> io::Result<Vec<(String, OsString)>> {
     let mut env = vec![
         variable("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         variable("DISABLE_AUTOUPDATER", "1"),
@@ -34,11 +43,7 @@ pub(super) fn start(spec: &Spec, session: &SessionId) -> io::Result<Start> {
         seed(&config, &spec.root, std::env::var("ANTHROPIC_API_KEY").ok())?;
         env.push((String::from("CLAUDE_CONFIG_DIR"), config.into()));
     }
-    Ok(Start {
-        argv: argv(spec, session, &settings),
-        env,
-        fed: true,
-    })
+    Ok(env)
 }
 
 fn variable(name: &str, value: &str) -> (String, OsString) {

@@ -1,0 +1,278 @@
+//! Codex.
+
+use libtest_mimic::Trial;
+use woodward_agents::permission::Mode;
+use woodward_agents::{Ending, Event, Kind, SessionId, Spec, Usage};
+
+use crate::scene::{Agent, Scene, assert_ended, exists, fresh, was_completed};
+use crate::trial;
+
+const CODEX: Agent = Agent {
+    kind: Kind::Codex,
+    args: &[],
+    model: None,
+    env: |_| vec![("STAND_IN_KEY", "sk-stand-in-0123456789abcdef".into())],
+    settle: |scene| {
+        let text = format!(
+            "model = \"gpt-5-codex\"\nmodel_provider = \"stand-in\"\n\
+             [model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}\"\n\
+             env_key = \"STAND_IN_KEY\"\nwire_api = \"responses\"\n\
+             request_max_retries = 1\nstream_max_retries = 1\n",
+            scene.api.openai_url()
+        );
+        for home in [scene.home().join(".codex"), scene.own().join("config")] {
+            std::fs::create_dir_all(&home).unwrap();
+            std::fs::write(home.join("config.toml"), &text).unwrap();
+        }
+    },
+};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let all: [(&str, fn(Scene)); 13] = [
+        ("writes_commits_and_says_what_it_used", writes_and_commits),
+        (
+            "leaves_the_persons_configuration_alone",
+            leaves_config_alone,
+        ),
+        ("goes_on_in_the_same_conversation", resumes),
+        ("hears_what_is_said_while_it_works", is_steered),
+        ("asks_before_it_leaves_the_sandbox", asks_and_is_allowed),
+        ("is_told_why_it_may_not", is_denied_with_words),
+        ("asks_two_things_at_once", asks_two_things),
+        (
+            "is_held_to_the_projects_rules_also_when_trusted",
+            is_denied_by_rule,
+        ),
+        ("asks_a_person_a_question", asks_a_question),
+        ("is_interrupted", is_interrupted),
+        ("withdraws_a_question_when_interrupted", withdraws),
+        ("tells_failures_of_the_provider_apart", fails),
+        ("tells_what_keeps_it_from_starting", does_not_start),
+    ];
+    let all = all.into_iter();
+    all.map(|(name, test)| trial(name, CODEX, test)).collect()
+}
+
+fn writes_and_commits(scene: Scene) {
+    let message = fresh();
+    let spec = Spec {
+        messages: vec![message],
+        ..scene.spec()
+    };
+    let (talk, events) = scene.hold("stand-in: write a.txt=hello; commit add a", spec);
+    assert_ended(&talk, &events, was_completed);
+    assert_eq!(scene.git(&["log", "-1", "--format=%s"]), "add a");
+    assert_eq!(scene.git(&["show", "HEAD:a.txt"]), "hello");
+    assert!(talk.is_settled(message) && talk.delivered[0].refused.is_none());
+    assert_eq!(talk.version.as_deref(), Kind::Codex.facts().tested);
+    assert_eq!(talk.tools, 2);
+    assert_eq!(talk.last_text, "Done.");
+    let used = Usage {
+        input: 3000,
+        cached: 600,
+        output: 150,
+        micro_usd: None,
+    };
+    assert_eq!(talk.used, used);
+}
+
+fn leaves_config_alone(scene: Scene) {
+    let file = scene.home().join(".codex/config.toml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let mut spec = scene.spec();
+    spec.rules.mode = Mode::Yolo;
+    let (talk, events) = scene.hold("stand-in: say hello", spec);
+    assert_ended(&talk, &events, was_completed);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    let spec = Spec {
+        own_config: true,
+        ..scene.spec()
+    };
+    let (talk, events) = scene.hold("stand-in: say hello", spec);
+    assert_ended(&talk, &events, was_completed);
+    assert!(exists(scene.own().join("config/sessions")), "{events:#?}");
+}
+
+fn resumes(scene: Scene) {
+    let (first, events) = scene.hold("stand-in: write a.txt=one", scene.spec());
+    assert_ended(&first, &events, was_completed);
+    let spec = Spec {
+        session: SessionId::Resume(first.session.clone().unwrap()),
+        used_before: first.used_in_all().clone(),
+        ..scene.spec()
+    };
+    let (second, events) = scene.hold("stand-in: write b.txt=two", spec);
+    assert_ended(&second, &events, was_completed);
+    assert_eq!(second.session, first.session);
+    assert_eq!(second.used, first.used);
+    scene.api.expect("both prompts", |request| {
+        request.user_says("a.txt=one") && request.user_says("b.txt=two")
+    });
+}
+
+fn is_steered(scene: Scene) {
+    let mut run = scene.start(
+        "stand-in: shell until test -e go\\; do sleep 0.1\\; done",
+        scene.spec(),
+    );
+    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    let message = run.say("stand-in: write b.txt=more");
+    std::fs::write(scene.tree().join("go"), "").unwrap();
+    run.event("the message's arrival", |event| {
+        *event == Event::Accepted { message }
+    });
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, was_completed);
+    assert!(exists(scene.tree().join("b.txt")), "{events:#?}");
+}
+
+/// A command that asks for more than the sandbox gives.
+fn outside(scene: &Scene, name: &str) -> String {
+    let path = scene.around().join(name);
+    format!(
+        r#"call exec_command {{"cmd":"touch {}","sandbox_permissions":"require_escalated","justification":"It must be there."}}"#,
+        path.display()
+    )
+}
+
+fn asks_and_is_allowed(scene: Scene) {
+    let outside = outside(&scene, "x");
+    let mut run = scene.start(&format!("stand-in: {outside}"), scene.spec());
+    let question = run.questions(1).remove(0);
+    assert!(question.text.contains("It must be there."), "{question:?}");
+    let answer = run.answer(&question, "allow");
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, was_completed);
+    assert!(talk.is_settled(answer), "{talk:#?}");
+    assert!(exists(scene.around().join("x")), "{events:#?}");
+}
+
+fn is_denied_with_words(scene: Scene) {
+    let outside = outside(&scene, "x");
+    let mut run = scene.start(&format!("stand-in: {outside}; say I see."), scene.spec());
+    let question = run.questions(1).remove(0);
+    run.answer(&question, "put it into the worktree");
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, was_completed);
+    assert!(!exists(scene.around().join("x")));
+    scene.api.expect("the reason", |request| {
+        request.user_says("put it into the worktree")
+    });
+}
+
+fn asks_two_things(scene: Scene) {
+    let (one, two) = (outside(&scene, "one"), outside(&scene, "two"));
+    let mut run = scene.start(&format!("stand-in: {one}; with {two}"), scene.spec());
+    let questions = run.questions(2);
+    let yes = |name: &str| {
+        let found = questions.iter().find(|asked| asked.text.contains(name));
+        found.unwrap_or_else(|| panic!("{questions:?}"))
+    };
+    run.answer(yes("/two"), "allow");
+    run.answer(yes("/one"), "deny");
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, was_completed);
+    assert!(exists(scene.around().join("two")), "{events:#?}");
+    assert!(!exists(scene.around().join("one")), "{events:#?}");
+}
+
+fn is_denied_by_rule(scene: Scene) {
+    let mut spec = scene.spec();
+    spec.rules.mode = Mode::Yolo;
+    spec.rules.deny = vec!["touch secret*".into()];
+    let (talk, events) = scene.hold("stand-in: shell touch secret.txt; shell touch b.txt", spec);
+    assert_ended(&talk, &events, was_completed);
+    assert!(exists(scene.tree().join("b.txt")), "{events:#?}");
+    assert!(!exists(scene.tree().join("secret.txt")));
+    assert_eq!(talk.denied.len(), 1, "{talk:#?}");
+    let by_rule = |event: &&Event| matches!(event, Event::Answered { by_rule: true, .. });
+    assert_eq!(events.iter().filter(by_rule).count(), 2, "{events:#?}");
+}
+
+fn asks_a_question(scene: Scene) {
+    let mut run = scene.start("stand-in: ask Which colour?|Red|Blue", scene.spec());
+    let question = run.questions(1).remove(0);
+    assert_eq!(question.text, "Which colour?");
+    assert!(question.choices.contains(&"Blue".to_owned()));
+    let answer = run.answer(&question, "Blue");
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, was_completed);
+    assert!(talk.is_settled(answer), "{talk:#?}");
+    scene
+        .api
+        .expect("the answer", |request| request.tool_says("Blue"));
+}
+
+fn is_interrupted(scene: Scene) {
+    let mut run = scene.start("stand-in: shell sleep 300; write b.txt=x", scene.spec());
+    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    run.interrupt();
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
+    assert!(!exists(scene.tree().join("b.txt")));
+}
+
+fn withdraws(scene: Scene) {
+    let outside = outside(&scene, "x");
+    let mut run = scene.start(&format!("stand-in: {outside}"), scene.spec());
+    let question = run.questions(1).remove(0);
+    run.interrupt();
+    run.event("the end of the question", |event| {
+        *event
+            == Event::Withdrawn {
+                question: question.id,
+            }
+    });
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
+    assert!(talk.pending.is_empty());
+}
+
+fn fails(scene: Scene) {
+    let ends = |fault: &str, is: fn(&Ending) -> bool| {
+        let prompt = format!("stand-in: fault {fault} retry=no");
+        let (talk, events) = scene.hold(&prompt, scene.spec());
+        assert_ended(&talk, &events, is);
+    };
+    ends("401", |end| matches!(end, Ending::LoggedOut { .. }));
+    ends("429", |end| matches!(end, Ending::RateLimited { .. }));
+    ends("500", |end| matches!(end, Ending::ApiFailed { .. }));
+    ends("overflow", |end| *end == Ending::ContextFull);
+    ends("cut", |end| matches!(end, Ending::ApiFailed { .. }));
+}
+
+fn does_not_start(scene: Scene) {
+    let (talk, events) = scene.hold(
+        "hello",
+        Spec {
+            session: SessionId::Resume("01a1e26d-2b64-7fc1-b30c-bb7638b86000".into()),
+            ..scene.spec()
+        },
+    );
+    assert_ended(&talk, &events, |end| {
+        matches!(end, Ending::NoSuchSession { .. })
+    });
+    let unfit = |spec: Spec, words: &str| {
+        let (talk, events) = scene.hold("hello", spec);
+        assert_ended(
+            &talk,
+            &events,
+            |end| matches!(end, Ending::Unfit { note } if note.contains(words)),
+        );
+    };
+    let absent = vec!["/nowhere/codex".to_owned()];
+    unfit(
+        Spec {
+            program: absent,
+            ..scene.spec()
+        },
+        Kind::Codex.facts().install,
+    );
+    unfit(
+        Spec {
+            args: vec!["--brand-new-option".into()],
+            ..scene.spec()
+        },
+        "--brand-new-option",
+    );
+}

@@ -1,0 +1,48 @@
+//! Real agent programs that speak a protocol, against a stand-in for the model: Codex, those that
+//! speak ACP, and OpenCode.
+
+mod acp;
+mod codex;
+mod scene;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// Where the programs are.
+pub(crate) fn programs() -> PathBuf {
+    PathBuf::from(std::env::var_os("WOODWARD_TEST_PROGRAMS").unwrap_or_default())
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_some_and(|word| word == "converse") {
+        return converse(&PathBuf::from(args.next().unwrap_or_default()));
+    }
+    let arguments = Arguments::from_args();
+    let mut trials = codex::trials();
+    trials.extend(acp::trials());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// What `woodward converse` does.
+fn converse(directory: &std::path::Path) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    match runtime.block_on(woodward_agents::host::run(directory)) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A test of an agent.
+pub(crate) fn trial(name: &str, agent: scene::Agent, test: fn(scene::Scene)) -> Trial {
+    let name = format!("{}::{name}", agent.kind.facts().name);
+    Trial::test(name, move || {
+        test(scene::Scene::new(agent));
+        Ok(())
+    })
+}
