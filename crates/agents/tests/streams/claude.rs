@@ -261,13 +261,20 @@ fn withdrawn() -> anyhow::Result<()> {
         "{:?}",
         ended.ending()
     );
-    let is_withdrawn = |event: &Event| {
+    let place = |is: &dyn Fn(&Event) -> bool| ended.events.iter().position(is);
+    let withdrawn = place(&|event| {
         *event
             == Event::Withdrawn {
                 question: question.id,
             }
-    };
-    ensure!(ended.any(is_withdrawn) && ended.talk.pending.is_empty());
+    });
+    let over = place(&|event| matches!(event, Event::TurnEnded(_)));
+    ensure!(
+        withdrawn.is_some() && withdrawn < over,
+        "{:?}",
+        ended.events
+    );
+    ensure!(ended.talk.pending.is_empty());
     Ok(())
 }
 
