@@ -45,7 +45,7 @@ fn writes() -> anyhow::Result<()> {
         .completed()?;
     ensure!(stage.git(&["log", "-1", "--format=%s"]) == "add a");
     ensure!(
-        stage.git(&["status", "--porcelain"]) == "",
+        stage.git(&["status", "--porcelain"]).is_empty(),
         "it leaves nothing"
     );
     ensure!(ended.talk.session.is_some() && ended.has(spec.messages[0]));

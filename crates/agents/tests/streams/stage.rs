@@ -62,6 +62,8 @@ impl Stage {
             runs: std::cell::Cell::new(0),
         };
         fs::create_dir_all(stage.person())?;
+        let identity = "[user]\n\tname = A Person\n\temail = person@example.org\n";
+        fs::write(stage.person().join(".gitconfig"), identity)?;
         Ok(stage)
     }
 
@@ -145,11 +147,6 @@ impl Stage {
             .env_clear()
             .env("PATH", path)
             .env("HOME", self.person())
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_AUTHOR_NAME", "Agent")
-            .env("GIT_AUTHOR_EMAIL", "agent@example.org")
-            .env("GIT_COMMITTER_NAME", "Agent")
-            .env("GIT_COMMITTER_EMAIL", "agent@example.org")
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(File::create(dir.join("events"))?)
