@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use woodward_core::MessageId;
+use woodward_core::{MessageId, Timestamp};
 
 use crate::adapters::common::{self, fresh_question, note, now, text, what};
 use crate::event::{ALLOW, ALLOW_ALWAYS, DENY, Ending, Event, Question, Reply};
@@ -42,6 +42,7 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
             return Some(Ending::Crashed { note });
         }
     };
+    let began = now();
     let password = format!("{}{}", fresh_uuid().simple(), fresh_uuid().simple());
     let mut program = match Program::start(&launch::start(spec, &password), wire.raw()) {
         Ok(program) => program,
@@ -77,6 +78,7 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
         program,
         wire,
         session: text(&session, "id").to_owned(),
+        began,
         model: launch::model(spec),
         unsaid: VecDeque::from([Words {
             messages: spec.messages.clone(),
@@ -124,7 +126,9 @@ async fn open(
             "its server is at {address}, which is not this machine"
         ))
     })?;
-    let events = server.listen("/event").await.map_err(broken)?;
+    let mut events = server.listen("/event").await.map_err(broken)?;
+    // Its first event says that it listens; what happens before that is not told.
+    events.next().await.ok_or(Shut::Gone)?;
     let (status, session) = match &spec.session {
         SessionId::New(_) => server.ask("POST", "/session", Some(&json!({}))).await,
         SessionId::Resume(id) if id.bytes().all(is_plain) => {
@@ -201,6 +205,8 @@ struct Talk<'a> {
     program: Program,
     wire: &'a mut Wire,
     session: String,
+    /// When this run began.
+    began: Timestamp,
     model: Option<Value>,
     unsaid: VecDeque<Words>,
     /// Said, but not shown by the server.
@@ -423,7 +429,7 @@ impl Talk<'_> {
                 }
             }
             "session.status" if ours => self.status(properties).await,
-            "session.idle" if ours => self.idle().await,
+            "session.idle" if ours => self.idle().await?,
             kind if is_known(kind) => {}
             kind => {
                 let kind = what(kind);
@@ -516,13 +522,51 @@ impl Talk<'_> {
         }
     }
 
-    async fn idle(&mut self) {
-        let Some(turn) = &mut self.turn else { return };
-        let unheard = !self.unshown.is_empty() || turn.unanswered.is_some();
+    fn is_unheard(&self) -> bool {
+        let turn = self.turn.as_ref();
+        !self.unshown.is_empty() || turn.is_some_and(|turn| turn.unanswered.is_some())
+    }
+
+    /// Looks for what the events have not told of.
+    async fn look(&mut self) -> io::Result<()> {
+        let path = format!("/session/{}/message?limit=20", self.session);
+        let (_, list) = self.server.ask("GET", &path, None).await?;
+        let list = list.as_array().cloned().unwrap_or_default();
+        let infos = || list.iter().filter_map(|message| message.get("info"));
+        for message in &list {
+            let info = message.get("info").unwrap_or(&Value::Null);
+            let made = info.pointer("/time/created").and_then(Value::as_i64);
+            // The same may have been said long ago.
+            if made.is_none_or(|made| made < self.began.0) {
+                continue;
+            }
+            self.ear.learn(info);
+            let parts = message.get("parts").and_then(Value::as_array);
+            for part in parts.into_iter().flatten() {
+                self.shown(part).await;
+            }
+        }
+        if let Some(turn) = &mut self.turn
+            && let Some(message) = &turn.unanswered
+            && infos().any(|info| text(info, "parentID") == message)
+        {
+            turn.unanswered = None;
+        }
+        Ok(())
+    }
+
+    async fn idle(&mut self) -> io::Result<()> {
+        if self.turn.is_some() && self.is_unheard() {
+            self.look().await?;
+        }
+        let unheard = self.is_unheard();
+        let Some(turn) = &mut self.turn else {
+            return Ok(());
+        };
         if unheard && turn.failure.is_none() && !turn.is_interrupted {
             // A message that comes just when a turn ends may be left lying.
             turn.lull = Some(Instant::now() + LULL_MAX);
-            return;
+            return Ok(());
         }
         let ending = match &turn.failure {
             _ if turn.is_interrupted => Ending::Interrupted,
@@ -530,6 +574,7 @@ impl Talk<'_> {
             None => Ending::Completed,
         };
         self.turn_ended(ending).await;
+        Ok(())
     }
 
     async fn nudge(&mut self) -> io::Result<()> {

@@ -136,7 +136,12 @@ fn resumes(scene: Scene) {
         used_before: first.used_in_all().clone(),
         ..trusted(&scene)
     };
-    let (second, events) = scene.hold("stand-in: say two", spec);
+    let mut run = scene.start("stand-in: say two", spec);
+    // Gemini CLI may have to wait for another minute first.
+    run.event("a beginning", |event| {
+        matches!(event, Event::Started { .. })
+    });
+    let (second, events) = run.finish();
     assert_ended(&second, &events, was_completed);
     assert_eq!(second.session, first.session);
     assert_eq!(second.used, used(scene.agent.kind, 1), "{events:#?}");
