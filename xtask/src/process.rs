@@ -102,6 +102,25 @@ impl Cmd {
         String::from_utf8(output.stdout).with_context(|| format!("`{self}` wrote no UTF-8"))
     }
 
+    /// Runs it without a sound and returns all it wrote; a failure is an error with the end of
+    /// that.
+    pub(crate) fn run_quietly(&self) -> Result<String> {
+        const SHOWN: usize = 20;
+        let output = self
+            .command()
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| self.cannot_run())?;
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        if output.status.success() {
+            return Ok(said);
+        }
+        let lines: Vec<_> = said.lines().collect();
+        let end = &lines[lines.len().saturating_sub(SHOWN)..];
+        bail!("`{self}` failed ({}):\n{}", output.status, end.join("\n"))
+    }
+
     /// Whether it can be run and succeeds; its output is dropped.
     pub(crate) fn succeeds(&self) -> bool {
         self.command()

@@ -4,6 +4,7 @@
 //! Dev only. No shipped crate may depend on it, and it must never depend on the
 //! store: the store's own tests use it.
 
+pub mod agents;
 pub mod daemon;
 pub mod model_api;
 pub mod patience;

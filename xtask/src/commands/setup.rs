@@ -4,6 +4,7 @@
 //! is silent there. A server that a package starts by itself is left alone: the
 //! tests start their own.
 
+use crate::agents;
 use crate::output;
 use crate::process::Cmd;
 use anyhow::{Result, bail};
@@ -17,30 +18,63 @@ struct Need {
     packages: &'static [&'static str],
 }
 
-/// All that the tests need beyond Rust. A later need is a row.
+/// All that the tests need beyond Rust and agents. A later need is a row.
 const NEEDS: &[Need] = &[Need {
     what: "PostgreSQL server and pgbench",
     is_present: has_postgres,
     packages: &["postgresql"],
 }];
 
+/// All that installing and running the agent programs needs.
+const AGENT_NEEDS: &[Need] = &[
+    Need {
+        what: "npm",
+        is_present: || Cmd::new("npm").args(&["--version"]).succeeds(),
+        packages: &["npm"],
+    },
+    Need {
+        what: "Python with its venv module",
+        is_present: || {
+            Cmd::new("python3")
+                .args(&["-c", "import ensurepip"])
+                .succeeds()
+        },
+        packages: &["python3-venv"],
+    },
+];
+
 /// Install what the tests need and this machine lacks
 ///
-/// Uses apt-get, as root or through `sudo -n`. Says what it installs; silent when nothing is
-/// missing.
+/// Uses apt-get, as root or through `sudo -n`, for PostgreSQL, npm and Python. Agent programs go
+/// in pinned versions into the user's cache, or where WOODWARD_AGENTS_DIR says. Says what it
+/// installs; silent when nothing is missing.
 #[derive(clap::Args)]
 pub(crate) struct Setup {}
 
 impl Setup {
     pub(crate) fn run(&self) -> Result<ExitCode> {
         install_missing()?;
+        install_agents()?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Installs every need that is not met.
+/// Installs every need that is not met, agents aside.
 pub(crate) fn install_missing() -> Result<()> {
-    let missing = missing();
+    install(NEEDS)
+}
+
+/// Installs the agent programs that are missing.
+pub(crate) fn install_agents() -> Result<()> {
+    if agents::are_installed() {
+        return Ok(());
+    }
+    install(AGENT_NEEDS)?;
+    agents::install_missing()
+}
+
+fn install(needs: &'static [Need]) -> Result<()> {
+    let missing = missing(needs);
     if missing.is_empty() {
         return Ok(());
     }
@@ -50,7 +84,7 @@ pub(crate) fn install_missing() -> Result<()> {
             bail!("cannot install {}; rerun: {cmd}", names(&missing));
         }
     }
-    let still_missing = self::missing();
+    let still_missing = self::missing(needs);
     if !still_missing.is_empty() {
         bail!(
             "{} is still not found after the installation of {packages}; \
@@ -89,8 +123,8 @@ impl Rights {
     }
 }
 
-fn missing() -> Vec<&'static Need> {
-    NEEDS.iter().filter(|need| !(need.is_present)()).collect()
+fn missing(needs: &'static [Need]) -> Vec<&'static Need> {
+    needs.iter().filter(|need| !(need.is_present)()).collect()
 }
 
 fn plan(missing: &[&Need], rights: Rights) -> Result<Vec<Cmd>> {

@@ -12,18 +12,36 @@ const SIM_SEEDS: &str = "20000";
 const KILLS: &[&str] = &["--kills", "60"];
 const KILLS_POSTGRES: &[&str] = &["--postgres", "--kills", "40", "--stops", "3"];
 
-/// Run everything that CI runs: setup, lint, tests, simulation, torture
+/// Run everything that CI runs: setup, lint, tests, real agents, simulation, torture
 ///
 /// Stops at the first failure and shows the command to run it again.
 #[derive(clap::Args)]
 pub(crate) struct Test {
-    /// Leave out the simulation and the torture, for the loop while you work
+    /// Only this part
+    #[arg(conflicts_with = "fast")]
+    only: Option<Only>,
+
+    /// Leave out the agents, the simulation and the torture, for the loop while you work
     #[arg(long)]
     fast: bool,
 }
 
+/// A part that can be run alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Only {
+    /// The tests with the real agent programs, and the table of what each can do
+    Agents,
+}
+
 impl Test {
     pub(crate) fn run(&self) -> ExitCode {
+        steps::run(&match self.only {
+            Some(Only::Agents) => agents(),
+            None => self.all(),
+        })
+    }
+
+    fn all(&self) -> Vec<Step> {
         let mut steps = vec![Step::here(
             "setup",
             "cargo xtask setup",
@@ -35,6 +53,7 @@ impl Test {
             Cmd::cargo(&["test", "--workspace", "--locked"]),
         ));
         if !self.fast {
+            steps.extend(agents());
             steps.push(Step::child("sim", sim::command(&["--seeds", SIM_SEEDS])));
             let torture = |name, arguments| torture::command(name, arguments, Profile::Dev);
             steps.extend([
@@ -44,6 +63,18 @@ impl Test {
                 Step::child("torture", torture("torture", KILLS_POSTGRES)),
             ]);
         }
-        steps::run(&steps)
+        steps
     }
+}
+
+/// The tests with the real agent programs. They are no part of `cargo test`, which must not need
+/// gigabytes of programs.
+fn agents() -> Vec<Step> {
+    vec![
+        Step::here("install", "cargo xtask setup", setup::install_agents),
+        Step::child(
+            "agents",
+            Cmd::cargo(&["test", "-p", "woodward", "--test", "agents", "--locked"]),
+        ),
+    ]
 }

@@ -1,0 +1,430 @@
+//! Installs the real agent programs that tests drive, in pinned versions, outside the clone.
+//!
+//! Each goes into a directory of its own that appears by a rename once its `--version` was right:
+//! what is there is whole. It never writes into the repository or into a person's own programs,
+//! and never replaces what is installed.
+
+// The tests look where this installs: one file says where.
+#[path = "../../crates/testkit/src/agents/pins.rs"]
+mod pins;
+
+use crate::output;
+use crate::process::Cmd;
+use anyhow::{Context, Result, bail};
+use pins::{Pin, Pins};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Installations at a time: mostly they wait for the network.
+const AT_ONCE: usize = 4;
+/// Aider runs on no other Python.
+const PYTHONS: &[&str] = &["python3.12", "python3.11", "python3.10", "python3"];
+const PYTHON_FITS: &str =
+    "import sys, ensurepip; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))";
+
+/// Whether all are there.
+pub(crate) fn are_installed() -> bool {
+    let bin = pins::programs(&pins::directory());
+    let pins = Pins::read();
+    let programs = pins.agents.iter().map(|pin| pin.program.as_str());
+    programs
+        .chain(["node"])
+        .all(|program| bin.join(program).is_file())
+}
+
+/// Installs those that are missing.
+pub(crate) fn install_missing() -> Result<()> {
+    if are_installed() {
+        return Ok(());
+    }
+    let directory = pins::directory();
+    let bin = pins::programs(&directory);
+    fs::create_dir_all(&bin).with_context(|| {
+        format!(
+            "cannot create {}; WOODWARD_AGENTS_DIR names another place",
+            bin.display()
+        )
+    })?;
+    let _lock = lock(&directory)?;
+    remove_leftovers(&directory)?;
+    let start = Instant::now();
+    let pins = Pins::read();
+    output::narrate(&format!(
+        "installing {} agent programs into {} (about 4 GB, once)",
+        pins.agents.len(),
+        directory.display()
+    ));
+    let jobs = jobs(&pins)?;
+    let mut missing: Vec<_> = jobs
+        .iter()
+        .filter(|job| !job.place(&directory).exists())
+        .collect();
+    // What takes longest must not begin last.
+    missing.sort_by_key(|job| job.program != Path::new(START_NAME));
+    all_at_once(&missing, |job| job.bring(&directory))?;
+    // Node is there by now, and most of the others start only with it.
+    let node = jobs.iter().find(|job| job.name == "node");
+    if let Some(node) = node {
+        node.appear(&directory)?;
+        link(&bin, "node", &PathBuf::from("../node").join(&node.program))?;
+    } else {
+        link(
+            &bin,
+            "node",
+            &system_node(pins.node.2).context("node went away")?,
+        )?;
+    }
+    all_at_once(&missing, |job| match job.name == "node" {
+        true => Ok(()),
+        false => job
+            .check(&directory, &bin)
+            .and_then(|()| job.appear(&directory)),
+    })?;
+    for (pin, job) in pins
+        .agents
+        .iter()
+        .zip(jobs.iter().filter(|job| job.name != "node"))
+    {
+        link(
+            &bin,
+            &pin.program,
+            &Path::new("..").join(&job.name).join(&job.program),
+        )?;
+    }
+    output::narrate(&format!(
+        "installed the agent programs in {:.0} s",
+        start.elapsed().as_secs_f64()
+    ));
+    Ok(())
+}
+
+/// Something to install.
+struct Job {
+    name: String,
+    version: String,
+    says: String,
+    /// Below its directory.
+    program: PathBuf,
+    /// What brings it, with the directory to come.
+    bring: Bring,
+}
+
+/// All there is to install, agents in the order of their pins.
+fn jobs(pins: &Pins) -> Result<Vec<Job>> {
+    let (package, version, major_min) = &pins.node;
+    let node = system_node(*major_min).is_none().then(|| Job {
+        name: "node".to_owned(),
+        version: version.clone(),
+        says: format!("v{version}"),
+        program: "node_modules/.bin/node".into(),
+        bring: from_npm(package, version),
+    });
+    let agents = pins.agents.iter().map(job);
+    node.into_iter().map(Ok).chain(agents).collect()
+}
+
+fn job(pin: &Pin) -> Result<Job> {
+    let (from, package, version) = &pin.source;
+    let (program, bring) = match from.as_str() {
+        "npm" => (
+            Path::new("node_modules/.bin").join(&pin.program),
+            from_npm(package, version),
+        ),
+        "pypi" => (PathBuf::from(START_NAME), from_pypi(package, version)?),
+        other => bail!(
+            "agents.json: {} is from `{other}`, which is unknown",
+            pin.name
+        ),
+    };
+    Ok(Job {
+        name: pin.name.clone(),
+        version: version.clone(),
+        says: pin.says.clone(),
+        program,
+        bring,
+    })
+}
+
+type Bring = Box<dyn Fn(&Path) -> Vec<Cmd> + Sync>;
+
+fn from_npm(package: &str, version: &str) -> Bring {
+    let exact = format!("{package}@{version}");
+    let quiet =
+        "--no-save --no-package-lock --no-audit --no-fund --no-update-notifier --loglevel=error";
+    Box::new(move |directory| {
+        let npm = Cmd::new("npm")
+            .args(&["install", "--prefix"])
+            .args(&[directory]);
+        let quiet: Vec<_> = quiet.split(' ').collect();
+        vec![npm.args(&quiet).args(&[&exact])]
+    })
+}
+
+fn from_pypi(package: &str, version: &str) -> Result<Bring> {
+    let fits = |python: &&&str| Cmd::new(python).args(&["-c", PYTHON_FITS]).succeeds();
+    let python = *PYTHONS.iter().find(fits).context(
+        "Aider needs Python 3.10, 3.11 or 3.12 with its venv module, and none is on PATH; \
+         on Debian and Ubuntu: apt-get install python3-venv",
+    )?;
+    let exact = format!("{package}=={version}");
+    Ok(Box::new(move |directory| {
+        let own = directory.join("bin/python").display().to_string();
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ];
+        vec![
+            Cmd::new(python).args(&["-m", "venv"]).args(&[directory]),
+            Cmd::new(&own).args(&pip).args(&[&exact]),
+        ]
+    }))
+}
+
+const START_NAME: &str = "start";
+
+/// Programs of a Python environment name its directory, which is about to be renamed; this does not.
+const START: &str = "#!/bin/sh
+# Finds its own directory also when it is started through a link.
+own=$(readlink -f -- \"$0\")
+exec \"${own%/*}/bin/python\" -m MODULE \"$@\"
+";
+
+impl Job {
+    fn place(&self, directory: &Path) -> PathBuf {
+        directory.join(&self.name)
+    }
+
+    /// Where it is until it is whole: no other process writes there, not even what a killed
+    /// installation left running.
+    fn draft(&self, directory: &Path) -> PathBuf {
+        directory.join(format!(".new-{}-{}", self.name, std::process::id()))
+    }
+
+    fn bring(&self, directory: &Path) -> Result<()> {
+        let draft = self.draft(directory);
+        fs::create_dir_all(&draft)?;
+        let start = Instant::now();
+        for cmd in (self.bring)(&draft) {
+            cmd.run_quietly().with_context(|| {
+                format!(
+                    "cannot install {} {}; rerun: cargo xtask setup",
+                    self.name, self.version
+                )
+            })?;
+        }
+        if self.program == Path::new(START_NAME) {
+            let path = draft.join(&self.program);
+            fs::write(&path, START.replace("MODULE", &self.name))?;
+            make_executable(&path)?;
+        }
+        output::narrate(&format!(
+            "  {:<12} {:<10} {:>4.0} s",
+            self.name,
+            self.version,
+            start.elapsed().as_secs_f64()
+        ));
+        Ok(())
+    }
+
+    /// Fails unless the program starts and says its version.
+    fn check(&self, directory: &Path, bin: &Path) -> Result<()> {
+        let draft = self.draft(directory);
+        let program = draft.join(&self.program).display().to_string();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(
+            std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path)),
+        )?;
+        // Programs write settings at their first start; a person's own must not change.
+        let home = draft.join(".home");
+        fs::create_dir_all(&home)?;
+        let assign = |name: &str, value: &std::ffi::OsStr| {
+            let mut assignment = std::ffi::OsString::from(format!("{name}="));
+            assignment.push(value);
+            assignment
+        };
+        let said = Cmd::new("env")
+            .args(&["-i"])
+            .args(&[assign("HOME", home.as_os_str()), assign("PATH", &path)])
+            .args(&[&program, "--version"])
+            .run_quietly()?;
+        if !said.contains(&self.says) {
+            bail!(
+                "{} was to say {} to --version and said {:?}; \
+                 correct `says` in crates/testkit/agents.json",
+                self.name,
+                self.says,
+                said.trim()
+            );
+        }
+        fs::remove_dir_all(&home)?;
+        Ok(())
+    }
+
+    fn appear(&self, directory: &Path) -> Result<()> {
+        let (draft, place) = (self.draft(directory), self.place(directory));
+        if draft.exists() {
+            fs::rename(&draft, &place)
+                .with_context(|| format!("cannot rename {}", draft.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// A Node of this machine that is new enough.
+fn system_node(major_min: u64) -> Option<PathBuf> {
+    let said = Cmd::new("node")
+        .args(&["-p", "process.versions.node + ' ' + process.execPath"])
+        .read()
+        .ok()?;
+    let (version, path) = said.trim().split_once(' ')?;
+    let major: u64 = version.split('.').next()?.parse().ok()?;
+    (major >= major_min).then(|| path.into())
+}
+
+/// One installation at a time in this place. The lock ends with the process.
+fn lock(directory: &Path) -> Result<fs::File> {
+    let path = directory.join(".lock");
+    let file =
+        fs::File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    if file.try_lock().is_err() {
+        output::narrate("waiting for another `cargo xtask setup`");
+        file.lock()?;
+    }
+    Ok(file)
+}
+
+/// What a killed installation left, as far as nobody writes it any more.
+fn remove_leftovers(directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(".new-") {
+            // What can't be removed now is removed next time.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// A link that is never seen half made.
+fn link(bin: &Path, name: &str, target: &Path) -> Result<()> {
+    let draft = bin.join(format!(".new-{name}"));
+    let _ = fs::remove_file(&draft);
+    std::os::unix::fs::symlink(target, &draft)?;
+    fs::rename(&draft, bin.join(name))
+        .with_context(|| format!("cannot link {name} in {}", bin.display()))
+}
+
+fn make_executable(path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Ok(fs::set_permissions(
+        path,
+        fs::Permissions::from_mode(0o755),
+    )?)
+}
+
+/// Does something for all, a few at a time; the first error is the answer, after all have ended.
+fn all_at_once(jobs: &[&Job], work: impl Fn(&Job) -> Result<()> + Sync) -> Result<()> {
+    let queue = Mutex::new(jobs.iter());
+    let next = || queue.lock().ok()?.next().copied();
+    let errors = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(job) = next() {
+                    if let (Err(error), Ok(mut errors)) = (work(job), errors.lock()) {
+                        errors.push(error);
+                    }
+                }
+            });
+        }
+    });
+    match errors.into_inner().unwrap_or_default().into_iter().next() {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(name: &str, script: &'static str) -> Job {
+        Job {
+            name: name.to_owned(),
+            version: "1".to_owned(),
+            says: "1.2.3".to_owned(),
+            program: "it".into(),
+            bring: Box::new(move |directory| {
+                vec![
+                    Cmd::new("sh")
+                        .args(&["-c", script, "sh"])
+                        .args(&[directory]),
+                ]
+            }),
+        }
+    }
+
+    fn scratch(name: &str) -> PathBuf {
+        let directory =
+            std::env::temp_dir().join(format!("ww-agents-{name}-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        directory
+    }
+
+    #[test]
+    fn a_program_appears_only_when_it_says_its_version() {
+        let directory = scratch("appears");
+        let right = job(
+            "right",
+            "printf '#!/bin/sh\\necho it 1.2.3' > $1/it; chmod +x $1/it",
+        );
+        let wrong = job(
+            "wrong",
+            "printf '#!/bin/sh\\necho it 9' > $1/it; chmod +x $1/it",
+        );
+        let install = |job: &Job| {
+            job.bring(&directory)?;
+            job.check(&directory, &directory)?;
+            job.appear(&directory)
+        };
+        install(&right).unwrap();
+        let error = install(&wrong).unwrap_err().to_string();
+        let present =
+            [right.place(&directory), wrong.place(&directory)].map(|place| place.exists());
+        remove_leftovers(&directory).unwrap();
+        let left = fs::read_dir(&directory).unwrap().count();
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(present, [true, false]);
+        assert!(error.contains("said \"it 9\""), "{error}");
+        assert_eq!(left, 1);
+    }
+
+    #[test]
+    fn a_failed_installation_shows_what_was_said() {
+        let directory = scratch("fails");
+        let job = job("broken", "echo no such version >&2; exit 1");
+        let error = all_at_once(&[&job], |job| job.bring(&directory)).unwrap_err();
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(
+            format!("{error:#}").contains("no such version"),
+            "{error:#}"
+        );
+    }
+
+    #[test]
+    fn every_pin_can_be_installed() {
+        assert_eq!(
+            Pins::read()
+                .agents
+                .iter()
+                .filter(|pin| super::job(pin).is_ok())
+                .count(),
+            9
+        );
+    }
+}
