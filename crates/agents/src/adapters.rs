@@ -7,12 +7,13 @@
 
 mod acp;
 mod aider;
-mod claude;
-mod codex;
+pub(crate) mod claude;
+pub(crate) mod codex;
 pub mod command;
 pub(crate) mod common;
 mod opencode;
 mod pi;
+mod turns;
 
 use crate::catalog::Kind;
 use crate::event::Ending;

@@ -165,7 +165,7 @@ pub const KNOWN: &[Facts] = &[
     },
     Facts {
         kind: Kind::Qwen,
-        name: "qwen",
+        name: "qwen-code",
         title: "Qwen Code",
         program: "qwen",
         tested: Some("0.24.4"),

@@ -6,11 +6,12 @@
 use serde::{Deserialize, Serialize};
 use woodward_core::MessageId;
 
-use crate::event::{Ending, Event, Question};
+use crate::event::{Ending, Event, PlanStatus, Question};
 use crate::usage::{Meter, Usage, UsageKind};
 
 const TEXT_KEPT: usize = 8 * 1024;
 const DENIED_KEPT: usize = 20;
+const CLOSED_KEPT: usize = 100;
 
 /// What became of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +34,18 @@ pub struct Conversation {
     pub version: Option<String>,
     /// What became of the messages that are settled.
     pub delivered: Vec<Delivered>,
+    /// Messages that were typed into the program and are not settled.
+    pub injected: Vec<MessageId>,
     /// What waits for an answer, oldest first.
     pub pending: Vec<Question>,
+    /// Questions that wait no more, answered or not; the last ones.
+    pub closed: Vec<MessageId>,
     /// What was refused, by rules or by a person; the last ones.
     pub denied: Vec<String>,
     /// How many tools were used.
     pub tools: u64,
+    /// Steps of the agent's own plan that are done, and how many there are.
+    pub plan: Option<(u32, u32)>,
     /// The end of what the agent said last.
     pub last_text: String,
     /// How the last turn ended; `None` while the agent works.
@@ -59,6 +66,13 @@ impl Conversation {
             terminal,
             ..Self::default()
         }
+    }
+
+    /// The program is started once more, in a terminal, in the same conversation.
+    pub(crate) fn taken_over(&mut self, kind: UsageKind) {
+        self.terminal = true;
+        self.pending.clear();
+        self.meter.restart(kind);
     }
 
     /// What the whole conversation has used, as far as its program says so: the next run's
@@ -97,6 +111,7 @@ impl Conversation {
             Event::Asked(question) => self.pending.push(question.clone()),
             Event::Answered { question, .. } | Event::Withdrawn { question } => {
                 self.pending.retain(|open| open.id != *question);
+                self.close(*question);
             }
             Event::Denied { what } => {
                 self.denied.push(tail(what, 300).to_owned());
@@ -107,6 +122,12 @@ impl Conversation {
                 self.meter.take(figure, kind);
                 self.used = self.meter.run_total(before, kind);
             }
+            Event::Injected { message } => {
+                if !self.injected.contains(message) {
+                    self.injected.push(*message);
+                }
+            }
+            Event::Said { .. } => self.ending = None,
             Event::Accepted { message } => {
                 // There is something to do again.
                 self.ending = None;
@@ -114,12 +135,19 @@ impl Conversation {
             }
             Event::Rejected { message, note } => self.settle(*message, Some(note.clone())),
             Event::TurnEnded(ending) => {
-                self.pending.clear();
+                for open in std::mem::take(&mut self.pending) {
+                    self.close(open.id);
+                }
                 self.ending = Some(ending.clone());
             }
             Event::Terminal { attached } => self.attached = *attached,
+            Event::Plan { items } => {
+                let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+                let done = items.iter().filter(|item| item.status == PlanStatus::Done);
+                self.plan = Some((count(done.count()), count(items.len())));
+            }
             Event::ToolEnded { .. }
-            | Event::Plan { .. }
+            | Event::NotTaken { .. }
             | Event::Retrying { .. }
             | Event::Note { .. }
             | Event::Unknown { .. } => return false,
@@ -127,7 +155,14 @@ impl Conversation {
         true
     }
 
+    fn close(&mut self, question: MessageId) {
+        self.closed.push(question);
+        let over = self.closed.len().saturating_sub(CLOSED_KEPT);
+        self.closed.drain(..over);
+    }
+
     fn settle(&mut self, message: MessageId, refused: Option<String>) {
+        self.injected.retain(|one| *one != message);
         if !self.is_settled(message) {
             self.delivered.push(Delivered { message, refused });
         }

@@ -60,6 +60,13 @@ pub enum Event {
         /// Whether the project's rules answered it, without a person.
         by_rule: bool,
     },
+    /// An answer could not be given to the program; the question stays.
+    NotTaken {
+        /// Which question.
+        question: MessageId,
+        /// Why not, and what to do instead.
+        note: String,
+    },
     /// The agent no longer waits for an answer.
     Withdrawn {
         /// Which question.
@@ -76,6 +83,11 @@ pub enum Event {
     Retrying {
         /// Why.
         note: String,
+    },
+    /// A message was typed into the program's terminal; whether it took it is not known yet.
+    Injected {
+        /// Which.
+        message: MessageId,
     },
     /// The program has provably taken a message.
     Accepted {
@@ -95,6 +107,11 @@ pub enum Event {
     Terminal {
         /// Whether somebody is attached.
         attached: bool,
+    },
+    /// Somebody said something to the agent in its own terminal.
+    Said {
+        /// What.
+        text: String,
     },
     /// Something worth knowing that ends nothing.
     Note {

@@ -100,6 +100,8 @@ const RATE_LIMITED: &[&str] = &[
     "too many requests",
     "usage limit",
     "hit your limit",
+    "hour limit",
+    "weekly limit",
     "resource_exhausted",
     "quota exceeded",
     "insufficient_quota",

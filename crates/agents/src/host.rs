@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -19,13 +19,16 @@ use crate::event::{Ending, Event, Question, Reply};
 use crate::files;
 use crate::letter::Letter;
 use crate::permission::Decision;
-use crate::spec::Spec;
+use crate::spec::{SessionId, Spec};
+use crate::terminal;
 use crate::wire::{Order, RawLog, Wire};
 
 /// How often the inbox is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a program whose work is done may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a person who wanted a terminal may take to attach to it.
+const PERSON_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Why a conversation could not be held.
 #[derive(Debug, Error)]
@@ -57,6 +60,10 @@ struct Host<'a> {
     under_way: HashSet<MessageId>,
     /// Which message answers which question.
     answers: HashMap<MessageId, MessageId>,
+    /// A person wants the program in a terminal: the letter that says so.
+    takeover: Option<MessageId>,
+    /// Until when a person who wanted the terminal may take to come.
+    awaited: Option<Instant>,
     /// The questions that the rules have answered.
     ruled: HashSet<MessageId>,
 }
@@ -70,6 +77,8 @@ impl<'a> Host<'a> {
             letters_seen: HashSet::new(),
             under_way: HashSet::new(),
             answers: HashMap::new(),
+            takeover: None,
+            awaited: None,
             ruled: HashSet::new(),
         };
         host.save()?;
@@ -81,12 +90,52 @@ impl<'a> Host<'a> {
     }
 
     async fn hold(&mut self) -> io::Result<()> {
+        let mut spec = self.spec.clone();
+        loop {
+            self.hold_with(&spec).await?;
+            let Some(message) = self.takeover.take() else {
+                return Ok(());
+            };
+            spec = self.in_terminal(spec)?;
+            self.talk.taken_over(self.spec.kind.facts().usage);
+            self.awaited = Some(Instant::now() + PERSON_PATIENCE);
+            self.hear(Event::Accepted { message }, None).await?;
+            // Nobody has said anything yet: it is where it was.
+            self.talk.ending = Some(Ending::Interrupted);
+            self.save()?;
+        }
+    }
+
+    /// The same conversation in a terminal. Nothing is said: a person will.
+    fn in_terminal(&self, spec: Spec) -> io::Result<Spec> {
+        let prompt = self.dir.join("takeover.md");
+        files::save(&prompt, b"")?;
+        let session = match &self.talk.session {
+            Some(id) => SessionId::Resume(id.clone()),
+            None => spec.session,
+        };
+        Ok(Spec {
+            session,
+            prompt,
+            messages: Vec::new(),
+            terminal: true,
+            ..spec
+        })
+    }
+
+    async fn hold_with(&mut self, spec: &Spec) -> io::Result<()> {
         let (events_in, mut events) = mpsc::channel(256);
         let (orders, orders_out) = mpsc::channel(64);
         let raw = RawLog::open(&files::raw_file(self.dir));
         let mut wire = Wire::new(events_in, orders_out, raw);
-        let spec = self.spec.clone();
-        let mut adapter = Box::pin(async move { adapters::converse(&spec, &mut wire).await });
+        let (dir, spec) = (self.dir.to_owned(), spec.clone());
+        let mut adapter = Box::pin(async move {
+            if spec.terminal {
+                terminal::converse(&dir, &spec, &mut wire).await
+            } else {
+                adapters::converse(&spec, &mut wire).await
+            }
+        });
         let mut orders = Some(orders);
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -102,22 +151,20 @@ impl<'a> Host<'a> {
                 () = &mut end => break None,
                 _ = look.tick() => {
                     self.read_letters(orders.as_ref()).await?;
-                    // Its turn is over and there is nothing more to say.
-                    if self.talk.ending.is_some()
-                        && self.under_way.is_empty()
-                        && !self.talk.attached
-                        && orders.take().is_some()
-                    {
+                    if (self.is_over() || self.takeover.is_some()) && orders.take().is_some() {
                         end.as_mut().reset(tokio::time::Instant::now() + END_PATIENCE);
                     }
                 }
             }
         };
         drop(adapter);
+        let over = self.takeover.is_none();
         while let Ok(event) = events.try_recv() {
             self.hear(event, None).await?;
         }
         match ending {
+            // What ended it was the takeover.
+            _ if !over => Ok(()),
             Some(ending) => self.hear(Event::TurnEnded(ending), None).await,
             None if self.talk.ending.is_none() => {
                 let note = String::from("the program ended without saying how");
@@ -126,6 +173,14 @@ impl<'a> Host<'a> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether the turn is over, and there is nothing more to say and nobody to say it.
+    fn is_over(&self) -> bool {
+        self.talk.ending.is_some()
+            && self.under_way.is_empty()
+            && !self.talk.attached
+            && self.awaited.is_none_or(|until| Instant::now() > until)
     }
 
     /// Takes an event: on the disk first, then for people, then what follows from it.
@@ -156,6 +211,15 @@ impl<'a> Host<'a> {
             self.save()?;
         }
         tell(&event)?;
+        if let Event::Terminal { attached: true } = &event {
+            self.awaited = None;
+        }
+        if let Event::NotTaken { question, note } = &event
+            && let Some(message) = self.answers.remove(question)
+        {
+            let note = note.clone();
+            return Box::pin(self.hear(Event::Rejected { message, note }, orders)).await;
+        }
         // An answer has arrived when the question is no longer open.
         if let Event::Answered { question, .. } | Event::Withdrawn { question } = &event
             && let Some(message) = self.answers.remove(question)
@@ -237,10 +301,23 @@ impl<'a> Host<'a> {
                     self.hear(Event::Accepted { message: id }, Some(orders))
                         .await?;
                 }
-                Letter::Takeover { id } => {
-                    let note = String::from("this program can't be taken over");
+                Letter::Takeover { id } if self.talk.terminal => {
+                    // It is in a terminal already.
+                    self.hear(Event::Accepted { message: id }, Some(orders))
+                        .await?;
+                }
+                Letter::Takeover { id } if self.talk.session.is_none() => {
+                    let note = String::from(
+                        "the program has not said yet how its conversation can be resumed; try again",
+                    );
                     self.hear(Event::Rejected { message: id, note }, Some(orders))
                         .await?;
+                }
+                Letter::Takeover { id } => {
+                    let _ = orders.send(Order::Interrupt).await;
+                    self.takeover = Some(id);
+                    // What else there is to say is said in the terminal.
+                    return Ok(());
                 }
             }
         }

@@ -29,7 +29,9 @@ mod letter;
 mod lines;
 pub mod permission;
 mod program;
+pub mod render;
 mod spec;
+pub mod terminal;
 mod usage;
 mod wire;
 

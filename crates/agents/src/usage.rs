@@ -86,6 +86,8 @@ impl Usage {
 pub(crate) struct Meter {
     /// What the program has said of the conversation or of the run, at most.
     pub(crate) seen: Usage,
+    /// What it had used in this run before it was started once more: it begins to count anew.
+    carried: Usage,
 }
 
 impl Meter {
@@ -100,9 +102,25 @@ impl Meter {
         };
     }
 
+    /// The program is started once more in the same run.
+    pub(crate) fn restart(&mut self, kind: UsageKind) {
+        if matches!(kind, UsageKind::Run | UsageKind::TokensRunMoneySession) {
+            // Money of the whole conversation goes on where it was.
+            let money = self
+                .seen
+                .micro_usd
+                .take_if(|_| kind == UsageKind::TokensRunMoneySession);
+            self.carried = self.carried.plus(&self.seen);
+            self.seen = Usage {
+                micro_usd: money,
+                ..Usage::default()
+            };
+        }
+    }
+
     /// What this run has used, if the conversation had used `before` when it began.
     pub(crate) fn run_total(&self, before: &Usage, kind: UsageKind) -> Usage {
-        match kind {
+        let since = match kind {
             UsageKind::Session => self.seen.beyond(before),
             UsageKind::Run | UsageKind::Step | UsageKind::None => self.seen.clone(),
             UsageKind::TokensRunMoneySession => {
@@ -112,7 +130,8 @@ impl Meter {
                 };
                 self.seen.beyond(&money)
             }
-        }
+        };
+        self.carried.plus(&since)
     }
 }
 
@@ -165,6 +184,18 @@ mod tests {
             &figures,
         );
         assert_eq!(found, usage(10, Some(20)));
+    }
+
+    #[test]
+    fn a_program_that_is_started_once_more_counts_anew() {
+        let kind = UsageKind::TokensRunMoneySession;
+        let before = usage(0, Some(50));
+        let mut meter = Meter::default();
+        meter.take(&usage(10, Some(70)), kind);
+        meter.restart(kind);
+        assert_eq!(meter.run_total(&before, kind), usage(10, Some(20)));
+        meter.take(&usage(4, Some(75)), kind);
+        assert_eq!(meter.run_total(&before, kind), usage(14, Some(25)));
     }
 
     #[test]

@@ -12,21 +12,24 @@ use std::time::Duration;
 use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use woodward_core::{EventSeq, GateName, MessageId};
+use woodward_core::{EventSeq, GateName, MessageId, Timestamp};
 
 pub use action::TaskAction;
 pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, Asked, Changed, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, Health,
-    LogText, NewQuestion, OpenProject, ProjectView, StatusView, TaskDetail, Timeline, Undo,
+    AnswerState, Asked, Changed, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done,
+    Health, LogText, NewQuestion, OpenProject, ProjectView, RunPlace, StatusView, TaskDetail,
+    Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long `doctor` and the creation of many tasks may take.
 const LONG_PATIENCE: Duration = Duration::from_secs(300);
+/// How long a program may take to be started again in a terminal.
+const TAKEOVER: Duration = Duration::from_secs(60);
 /// How much later than promised the answer to a long poll may come.
 const POLL_GRACE: Duration = Duration::from_secs(15);
 
@@ -125,6 +128,13 @@ impl Client {
         self.fetch(self.of_task(task, "/timeline"), PATIENCE).await
     }
 
+    /// What the runs of the project have used since a moment.
+    pub async fn cost(&self, since: Timestamp) -> Result<CostView, ClientError> {
+        let target = self.project("/api/v1/cost");
+        self.fetch(target.with("after", &since.0.to_string()), PATIENCE)
+            .await
+    }
+
     /// A task's change.
     pub async fn diff(&self, task: &str, query: DiffQuery) -> Result<DiffText, ClientError> {
         let target = self
@@ -147,6 +157,18 @@ impl Client {
             target = target.with("gate", gate);
         }
         self.fetch(target, query.wait + POLL_GRACE + PATIENCE).await
+    }
+
+    /// Where a task's last run is.
+    pub async fn place(&self, task: &str) -> Result<RunPlace, ClientError> {
+        self.fetch(self.of_task(task, "/terminal"), PATIENCE).await
+    }
+
+    /// Has a task's program started again in a terminal, in the same conversation. Returns when it is
+    /// there.
+    pub async fn take_over(&self, task: &str) -> Result<RunPlace, ClientError> {
+        let target = self.of_task(task, "/terminal");
+        self.send(target, &Nothing {}, PATIENCE + TAKEOVER).await
     }
 
     /// Does something to a task.

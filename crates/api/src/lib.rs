@@ -4,14 +4,18 @@
 //! a version. This crate never decides and never prints.
 
 pub mod client;
+mod cost;
 mod logs;
+mod place;
 mod problem;
 mod project;
 mod requests;
 mod status;
 mod task;
 
+pub use cost::{CostView, RunCost};
 pub use logs::{LogSource, LogText};
+pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};
 pub use requests::{

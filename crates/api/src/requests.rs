@@ -18,8 +18,13 @@ pub struct TaskDraft {
     pub after: Vec<String>,
     /// Higher goes first.
     pub priority: i8,
-    /// The agent; the project's default otherwise.
+    /// The agent, or several with commas, of which the first that can be used now does the work; the
+    /// project's default otherwise.
     pub agent: Option<String>,
+    /// The model; the agent's own choice otherwise.
+    pub model: Option<String>,
+    /// Whether the agent may do everything that no rule denies, without asking.
+    pub yolo: bool,
     /// The branch it starts from and lands on; the project's otherwise.
     pub base: Option<String>,
     /// Who looks before it lands; the project's rule otherwise.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use woodward_core::{CommitId, GateName, MessageId, RunId, State, TaskName, Timestamp};
 
-use crate::status::TaskSummary;
+use crate::status::{Spent, TaskSummary};
 
 /// A task just created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +80,15 @@ pub struct RunView {
     pub purpose: String,
     /// The agent.
     pub agent: String,
+    /// The model, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What the agent calls the conversation; it can be resumed by this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What it has used, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
     /// `starting`, `running` or `finished`.
     pub state: String,
     /// When it was started.

@@ -31,6 +31,15 @@ pub struct TaskSpec {
     pub base: String,
     /// The agent; the project's default otherwise.
     pub agent: Option<AgentName>,
+    /// Agents that take its place, in this order, when it is missing or must wait.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<AgentName>,
+    /// The model; the agent's own choice otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether its agent may do everything that no rule denies, without asking.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub yolo: bool,
     /// Who looks before it lands; the project's rule otherwise.
     pub review: Option<ReviewRule>,
     /// Its own budget; the project's otherwise.
@@ -44,6 +53,9 @@ impl Default for TaskSpec {
             after: Vec::new(),
             base: String::from("main"),
             agent: None,
+            fallback: Vec::new(),
+            model: None,
+            yolo: false,
             review: None,
             budget: None,
         }

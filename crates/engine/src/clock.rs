@@ -13,6 +13,12 @@ pub(crate) fn now() -> Timestamp {
     }))
 }
 
+/// The beginning of a moment's day, by UTC.
+pub(crate) fn midnight(at: Timestamp) -> Timestamp {
+    const DAY: i64 = 86_400_000;
+    Timestamp(at.0 - at.0.rem_euclid(DAY))
+}
+
 /// A fact that happens now.
 pub(crate) fn event(actor: Actor, fact: Fact) -> Event {
     let id = fresh_uuid();

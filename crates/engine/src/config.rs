@@ -5,6 +5,7 @@
 //! must be the trusted base commit's, never the agent's branch's. Only [`detect::Files::load`] touches
 //! the disk.
 
+mod agent;
 mod branch;
 mod check;
 mod command;
@@ -24,40 +25,63 @@ mod tests;
 mod tree;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use thiserror::Error;
-use woodward_core::budget::Budget;
+use woodward_agents::Kind;
+use woodward_agents::adapters::command::Row;
+use woodward_agents::permission::Rules;
+use woodward_core::budget::{Budget, Spend};
 use woodward_core::fix::FixBudget;
 use woodward_core::policy::ReviewRule;
 use woodward_core::schedule::Limits;
 use woodward_core::{AgentName, GateName, Millis, Policy};
 
+pub use agent::PromptBy;
 pub use branch::BranchPattern;
 pub use command::Command;
 pub use environment::{EnvPattern, OWN_PREFIX};
 pub use error::{ConfigError, Finding};
-pub use file::{MergeStyle, PromptBy, Runtime};
-pub use later::KNOWN_AGENTS;
+pub use file::{MergeStyle, Runtime};
 pub use near::nearest;
 pub use schema::schema;
 
 /// The file's name in a repository.
 pub const FILE_NAME: &str = "woodward.yaml";
 
+/// Programs that Woodward knows how to drive without a `command`.
+pub const KNOWN_AGENTS: [&str; 11] = [
+    "claude-code",
+    "codex",
+    "opencode",
+    "gemini",
+    "aider",
+    "qwen-code",
+    "copilot",
+    "goose",
+    "amp",
+    "cursor",
+    "pi",
+];
+
 /// A project's configuration, complete with defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    default_agent: Option<AgentName>,
+    /// Those that do the work by default, the preferred one first.
+    default_agents: Vec<AgentName>,
     agents: BTreeMap<AgentName, Agent>,
-    /// Known programs that were named without a command.
-    known_agents: BTreeSet<AgentName>,
+    /// The programs that Woodward knows, as they are without a word about them.
+    known: BTreeMap<AgentName, Agent>,
     gates: Vec<GateSpec>,
     policy: Policy,
     limits: Limits,
     inactive: Vec<Inactive>,
-    /// Where agents' processes are to live. Only [`Runtime::Process`] is active.
+    /// What all tasks of a day may cost together.
+    pub day_budget: Budget,
+    /// What is kept free of the budgets for a run before it starts.
+    pub reserve: Spend,
+    /// Where agents' processes live.
     pub runtime: Runtime,
     /// The branch that tasks start from and land on; `None` is the repository's main branch.
     pub base: Option<String>,
@@ -76,16 +100,40 @@ pub struct Config {
 pub struct Agent {
     /// Its name.
     pub name: AgentName,
-    /// What to run, in the task's worktree.
-    pub command: Command,
-    /// How it is given its prompt.
+    /// How it is run.
+    pub driving: Driving,
+    /// Arguments that come after all others.
+    pub args: Vec<String>,
+    /// The model; the program's own choice otherwise.
+    pub model: Option<String>,
+    /// How a plain command is given its prompt.
     pub prompt: PromptBy,
+    /// How a hosted command is fed and read.
+    pub row: Row,
+    /// Whether it gets a configuration of its own, kept by Woodward.
+    pub own_config: bool,
+    /// What it may do without asking; the worktree and the checks are still to be filled in.
+    pub permissions: Rules,
     /// What of the environment it sees, the project's own rules included.
     pub environment: EnvRules,
     /// The longest that one run may take.
     pub timeout: Millis,
     /// The longest that one run may go without output; `None` is no limit.
     pub stall_timeout: Option<Millis>,
+}
+
+/// How an agent is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Driving {
+    /// A command that is started, fed once, and waited for.
+    Plain(Command),
+    /// A program that a host holds a conversation with.
+    Hosted {
+        /// The language it speaks.
+        kind: Kind,
+        /// The program, and arguments that come before all others.
+        program: Vec<String>,
+    },
 }
 
 /// A gate: a command that must pass on a result.
@@ -164,9 +212,6 @@ pub enum NoAgent {
         /// The name that was likely meant.
         nearest: Option<String>,
     },
-    /// It is a program that Woodward can't drive by itself yet.
-    #[error("agent `{0}` has no command, and Woodward can't drive it by itself yet")]
-    NotYetActive(AgentName),
 }
 
 impl NoAgent {
@@ -185,9 +230,6 @@ impl NoAgent {
                 ..
             } => format!("did you mean `{near}`?"),
             Self::Unknown { nearest: None, .. } => format!("`agents` in {FILE_NAME} lists them"),
-            Self::NotYetActive(name) => {
-                format!("give it one in {FILE_NAME}: `agents: {{ {name}: {{ command: \"…\" }} }}`")
-            }
         }
     }
 }
@@ -221,27 +263,38 @@ impl Config {
         self.agents.values()
     }
 
-    /// The agent of that name, or the default one.
+    /// The agent of that name, or the preferred one of the defaults.
     pub fn agent(&self, name: Option<&AgentName>) -> Result<&Agent, NoAgent> {
-        let Some(name) = name.or(self.default_agent.as_ref()) else {
-            let names: Vec<String> = self.agents.keys().map(ToString::to_string).collect();
-            return match (self.agents.values().next(), names.len()) {
-                (None, _) => Err(NoAgent::None),
-                (Some(only), 1) => Ok(only),
-                _ => Err(NoAgent::Several(names)),
-            };
+        let candidates = self.candidates(name.map(std::slice::from_ref).unwrap_or_default())?;
+        candidates.first().copied().ok_or(NoAgent::None)
+    }
+
+    /// The agents of these names, or the default ones, the preferred one first. Never none.
+    pub fn candidates(&self, names: &[AgentName]) -> Result<Vec<&Agent>, NoAgent> {
+        let names = if names.is_empty() {
+            &self.default_agents
+        } else {
+            names
         };
-        if let Some(agent) = self.agents.get(name) {
-            return Ok(agent);
+        if names.is_empty() {
+            let own: Vec<String> = self.agents.keys().map(ToString::to_string).collect();
+            return match (self.agents.values().next(), own.len()) {
+                (None, _) => Err(NoAgent::None),
+                (Some(only), 1) => Ok(vec![only]),
+                _ => Err(NoAgent::Several(own)),
+            };
         }
-        if self.known_agents.contains(name) || KNOWN_AGENTS.contains(&name.as_str()) {
-            return Err(NoAgent::NotYetActive(name.clone()));
-        }
-        let known = self.agents.keys().map(AgentName::as_str);
-        Err(NoAgent::Unknown {
-            name: name.clone(),
-            nearest: nearest(name.as_str(), known).map(str::to_owned),
-        })
+        let find = |name: &AgentName| {
+            let found = self.agents.get(name).or_else(|| self.known.get(name));
+            found.ok_or_else(|| {
+                let own = self.agents.keys().map(AgentName::as_str);
+                NoAgent::Unknown {
+                    name: name.clone(),
+                    nearest: nearest(name.as_str(), own.chain(KNOWN_AGENTS)).map(str::to_owned),
+                }
+            })
+        };
+        names.iter().map(find).collect()
     }
 
     /// What the file says that nothing acts on yet, for `doctor`.

@@ -7,6 +7,7 @@
 
 mod prepare;
 mod prompt;
+mod talk;
 mod verify;
 mod work;
 

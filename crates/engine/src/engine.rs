@@ -19,6 +19,8 @@ use woodward_core::{
 };
 use woodward_store::{PostgresStore, SqliteStore, Store, StoreError, TaskFilter};
 
+use crate::agent::available::Waits;
+use crate::agent::price::{self, Prices};
 use crate::clock;
 use crate::drive::Drivers;
 use crate::effects::Outbox;
@@ -98,6 +100,10 @@ pub(crate) struct Inner {
     pub(crate) outbox: Outbox,
     pub(crate) evidence: Book,
     pub(crate) tail: Tail,
+    /// Agents whose providers said to wait.
+    pub(crate) waits: Waits,
+    /// What tokens cost.
+    pub(crate) prices: Prices,
     /// Gates at once, over all tasks.
     pub(crate) gates: Semaphore,
     /// There may be something to do.
@@ -123,6 +129,11 @@ impl Engine {
             evidence: Book::new(options.paths.state().join("evidence")),
             git: Door::new(options.paths.digest()),
             tail: Tail::default(),
+            waits: Waits::load(options.paths.state().join("agents/waits.json")),
+            prices: price::Prices::load(&price::own_table()).unwrap_or_else(|error| {
+                tracing::warn!(error, "only the built-in prices count");
+                Prices::default()
+            }),
             options,
             store,
             worker,

@@ -21,6 +21,8 @@ const KEPT_MAX: usize = 10_000;
 pub(crate) struct Evidence {
     pub(crate) runs: u32,
     pub(crate) commits: u32,
+    /// Steps of the agent's own plan that are done, and how many there are.
+    pub(crate) plan: Option<(u32, u32)>,
     pub(crate) tests: Option<(u32, u32)>,
     pub(crate) gates: Option<(u32, u32)>,
     /// How many risk signals its change shows.

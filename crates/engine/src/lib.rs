@@ -3,6 +3,7 @@
 //! The engine takes decisions from `woodward_core`, keeps them in `woodward_store`, and performs
 //! their effects: git, processes, agents, gates, landing. It never decides what a task becomes.
 
+mod agent;
 mod clock;
 pub mod config;
 mod dispatch;

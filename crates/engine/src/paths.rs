@@ -80,6 +80,15 @@ impl Paths {
         Path::new("/tmp").join(format!("woodward-{}/woodward.sock", self.digest()))
     }
 
+    /// The socket of our own tmux server, in the same way.
+    pub fn tmux_socket(&self) -> PathBuf {
+        let plain = self.state.join("tmux.sock");
+        if plain.as_os_str().len() <= SOCKET_PATH_MAX {
+            return plain;
+        }
+        Path::new("/tmp").join(format!("woodward-{}/tmux.sock", self.digest()))
+    }
+
     /// A short name of the state directory, the same for ever.
     pub fn digest(&self) -> String {
         format!("{:016x}", fnv(self.state.as_os_str().as_encoded_bytes()))
@@ -143,5 +152,7 @@ mod tests {
         let deep = Paths::new(format!("/{}", "deep/".repeat(40)));
         assert!(deep.socket().as_os_str().len() <= SOCKET_PATH_MAX);
         assert_ne!(deep.socket(), Paths::new("/other").socket());
+        assert!(deep.tmux_socket().as_os_str().len() <= SOCKET_PATH_MAX);
+        assert_eq!(deep.tmux_socket().parent(), deep.socket().parent());
     }
 }

@@ -172,6 +172,20 @@ impl Project {
         Ok(file)
     }
 
+    /// The base has moved by our own hand: where that left the rules' file alone, they are still known.
+    pub(crate) async fn moved(&self, branch: &str, old: &CommitId, new: &CommitId) {
+        if branch != self.base {
+            return;
+        }
+        let same = self.repo.is_same_file(CONFIG_FILE, old, new).await;
+        let mut committed = self.committed.lock().unwrap_or_else(|e| e.into_inner());
+        if let (Some((at, _)), Ok(true)) = (committed.as_mut(), same)
+            && at == old
+        {
+            *at = new.clone();
+        }
+    }
+
     async fn read_config(&self) -> Result<Config> {
         if let Some(bytes) = self.committed_config().await? {
             let text = String::from_utf8_lossy(&bytes);

@@ -29,6 +29,29 @@ pub(crate) struct Failure {
     pub(crate) output: String,
 }
 
+/// The prompt of a run that goes on with a conversation: the agent knows its task and what it did.
+pub(crate) fn go_on(purpose: &Purpose, parts: &Parts) -> String {
+    let mut text = String::new();
+    match purpose {
+        Purpose::First | Purpose::Retry | Purpose::Continue => {
+            text.push_str("You were interrupted. What you did so far is in this directory and on this branch; see how it stands, and finish the work.");
+        }
+        Purpose::FollowUp | Purpose::Verify { .. } => {}
+        Purpose::Fix { .. } => {
+            text.push_str("A check fails on your work. Repair it without weakening the check.");
+            failures(&mut text, &parts.failures);
+        }
+        Purpose::Conflict { files } => conflict(&mut text, files),
+    }
+    rest(&mut text, purpose, parts);
+    if let (Purpose::FollowUp, [only]) = (purpose, &*parts.messages)
+        && parts.unmerged.is_empty()
+    {
+        return exact(only);
+    }
+    text.trim_start_matches(['\n', '-']).to_owned()
+}
+
 /// The prompt of a run.
 pub(crate) fn compose(purpose: &Purpose, parts: &Parts) -> String {
     if let (Purpose::First, []) = (purpose, &*parts.messages) {
@@ -49,8 +72,14 @@ pub(crate) fn compose(purpose: &Purpose, parts: &Parts) -> String {
         Purpose::Fix { .. } => fix(&mut text, &parts.failures),
         Purpose::Conflict { files } => conflict(&mut text, files),
     }
+    rest(&mut text, purpose, parts);
+    text
+}
+
+/// What comes last, whatever the run is for.
+fn rest(text: &mut String, purpose: &Purpose, parts: &Parts) {
     if !matches!(purpose, Purpose::Conflict { .. }) && !parts.unmerged.is_empty() {
-        conflict(&mut text, &parts.unmerged);
+        conflict(text, &parts.unmerged);
     }
     for message in &parts.messages {
         let _ = write!(
@@ -60,7 +89,6 @@ pub(crate) fn compose(purpose: &Purpose, parts: &Parts) -> String {
         );
     }
     text.push('\n');
-    text
 }
 
 /// The person's words, byte for byte; only a last line that was not ended is.
@@ -72,8 +100,12 @@ fn exact(words: &str) -> String {
     text
 }
 
-fn fix(text: &mut String, failures: &[Failure]) {
+fn fix(text: &mut String, all: &[Failure]) {
     text.push_str("\n\n---\nThis has been worked on already, in this directory and on this branch, but a check fails. Repair it without weakening the check.");
+    failures(text, all);
+}
+
+fn failures(text: &mut String, failures: &[Failure]) {
     for Failure {
         gate,
         command,
@@ -145,6 +177,39 @@ mod tests {
         assert!(text.contains("\n`````text\n```\n"), "{text}");
         assert!(text.contains("    cargo test\n"), "{text}");
         assert!(text.trim_end().ends_with("\n`````"), "{text}");
+    }
+
+    #[test]
+    fn an_agent_that_remembers_is_not_told_its_task_again() {
+        let parts = Parts {
+            task: "Do it".into(),
+            messages: vec!["Use RS256\n\tplease".into()],
+            ..Parts::default()
+        };
+        assert_eq!(go_on(&Purpose::FollowUp, &parts), "Use RS256\n\tplease\n");
+        let parts = Parts {
+            failures: vec![Failure {
+                gate: "test".into(),
+                command: "cargo test".into(),
+                output: "it failed".into(),
+            }],
+            ..parts
+        };
+        let gates = vec!["test".parse().unwrap()];
+        let text = go_on(&Purpose::Fix { gates }, &parts);
+        assert!(text.starts_with("A check fails on your work."), "{text}");
+        assert!(
+            text.contains("it failed") && text.contains("Use RS256"),
+            "{text}"
+        );
+        assert!(!text.contains("Do it"), "{text}");
+        let text = go_on(
+            &Purpose::Conflict {
+                files: vec!["a.rs".into()],
+            },
+            &parts,
+        );
+        assert!(text.starts_with("This has been worked on"), "{text}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! thing to type. What a person says is recorded as that person's.
 
 mod act;
+mod cost;
 mod create;
 mod describe;
 mod diagnose;
@@ -13,6 +14,7 @@ mod output;
 mod projects;
 mod questions;
 mod removal;
+mod terminal;
 mod view;
 
 use std::path::Path;

@@ -10,11 +10,11 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
-    AnswerState, Approve, Asked, Changed, Code, CreateTasks, CreatedTask, Diagnosis, DiffText,
-    Done, Health, LogText, MergeTask, NewQuestion, Note, OpenProject, Problem, ProjectView,
-    StatusView, TaskDetail, Text, Timeline, Undo,
+    AnswerState, Approve, Asked, Changed, Code, CostView, CreateTasks, CreatedTask, Diagnosis,
+    DiffText, Done, Health, LogText, MergeTask, NewQuestion, Note, OpenProject, Problem,
+    ProjectView, RunPlace, StatusView, TaskDetail, Text, Timeline, Undo,
 };
-use woodward_core::{EventSeq, MessageId, RunId};
+use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
 use woodward_engine::service::{LogWish, TaskRef};
 
@@ -30,6 +30,7 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/timeline", get(timeline))
         .route("/diff", get(diff))
         .route("/logs", get(logs))
+        .route("/terminal", get(place).post(take_over))
         .route("/{verb}", post(act));
     let api = Router::new()
         .route("/shutdown", post(shutdown))
@@ -40,6 +41,7 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/undo", post(undo))
         .route("/changes", get(changes))
         .route("/doctor", get(doctor))
+        .route("/cost", get(cost))
         .route("/runs/{run}/questions", post(ask))
         .route("/runs/{run}/questions/{question}", get(answer_to));
     Router::new()
@@ -115,6 +117,12 @@ async fn status(State(engine): State<Engine>, asking: Wish) -> Answer<StatusView
     answer(engine.status(&asking.root, asking.all).await)
 }
 
+async fn cost(State(engine): State<Engine>, asking: Wish) -> Answer<CostView> {
+    let asking = asking?;
+    let since = Timestamp(i64::try_from(asking.after).unwrap_or(i64::MAX));
+    answer(engine.cost(&asking.root, since).await)
+}
+
 async fn create(
     State(engine): State<Engine>,
     asking: Wish,
@@ -168,6 +176,23 @@ async fn logs(
         wait: asking.wait(),
     };
     answer(engine.logs(&asking.task(&task), &wish).await)
+}
+
+async fn place(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<RunPlace> {
+    answer(engine.place(&asking?.task(&task)).await)
+}
+
+async fn take_over(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<RunPlace> {
+    let asking = asking?;
+    to_the_end(async move { engine.take_over(&asking.task(&task)).await }).await
 }
 
 async fn act(

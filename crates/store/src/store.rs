@@ -128,6 +128,13 @@ pub trait Store: Send + Sync + 'static {
     /// A task's runs, oldest first.
     async fn load_runs(&self, task: TaskId) -> Result<Vec<Run>>;
 
+    /// A project's runs that started at a moment or later, oldest first, with their tasks' names.
+    async fn load_runs_since(
+        &self,
+        project: ProjectId,
+        since: Timestamp,
+    ) -> Result<Vec<(TaskName, Run)>>;
+
     /// Records what gates said, on behalf of a claim.
     async fn save_gate_results(&self, claim: TaskClaim, results: Vec<GateResult>) -> Result<()>;
 
@@ -382,6 +389,14 @@ impl<B: Backend> Store for B {
 
     async fn load_runs(&self, task: TaskId) -> Result<Vec<Run>> {
         self.perform(runs::LoadRuns(task)).await
+    }
+
+    async fn load_runs_since(
+        &self,
+        project: ProjectId,
+        since: Timestamp,
+    ) -> Result<Vec<(TaskName, Run)>> {
+        self.perform(runs::LoadRunsSince { project, since }).await
     }
 
     async fn save_gate_results(&self, claim: TaskClaim, results: Vec<GateResult>) -> Result<()> {

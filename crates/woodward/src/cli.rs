@@ -28,8 +28,10 @@ Look:
   status       what needs me, then what runs                        [st, ls, ps]
   show         one task in full                                           [view]
   logs         what an agent or a gate printed
+  attach       look at an agent's terminal and type into it; ctrl-q leaves
   diff         what a task changed
   timeline     what happened to a task                                 [history]
+  cost         what agents used, by task, agent, day or run
   wait         wait until tasks are ready, landed or idle
 Decide:
   approve      say yes to a result

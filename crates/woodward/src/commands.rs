@@ -3,8 +3,10 @@
 mod answer;
 mod approve;
 mod ask;
+mod attach;
 mod cancel;
 mod completions;
+pub(crate) mod cost;
 pub(crate) mod create;
 mod demo;
 mod diff;
@@ -65,9 +67,11 @@ pub(crate) enum Command {
     #[command(visible_alias = "view")]
     Show(show::Show),
     Logs(logs::Logs),
+    Attach(attach::Attach),
     Diff(diff::Diff),
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
+    Cost(cost::Cost),
     Wait(wait::Wait),
     Approve(approve::Approve),
     Reject(reject::Reject),
@@ -120,8 +124,10 @@ impl Command {
             Self::Status(status) => status.run(session).await,
             Self::Show(show) => show.run(session).await,
             Self::Logs(logs) => logs.run(session).await,
+            Self::Attach(attach) => attach.run(session).await,
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
+            Self::Cost(cost) => cost.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
             Self::Approve(approve) => approve.run(session).await,
             Self::Reject(reject) => reject.run(session).await,

@@ -19,6 +19,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
+use woodward_agents::terminal;
 
 use crate::cli::Cli;
 use crate::commands::Command;
@@ -32,6 +33,14 @@ fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(word) if word == "supervise" => return supervise(),
         Some(word) if word == "converse" => return converse(),
+        Some(word) if word == "view" => return view(),
+        Some(word) if word == terminal::ENTER => {
+            return terminal::enter(std::env::args_os().skip(2));
+        }
+        Some(word) if word == terminal::hook::NAME => {
+            let directory = std::env::args_os().nth(2).unwrap_or_default();
+            return terminal::hook::run(Path::new(&directory));
+        }
         _ => {}
     }
     complete::answer_the_shell();
@@ -64,6 +73,30 @@ fn converse() -> ExitCode {
     match held {
         Ok(talk) if talk.ending == Some(woodward_agents::Ending::Completed) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            anstream::eprintln!("woodward: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a tmux pane runs: a client of the run in a directory.
+fn view() -> ExitCode {
+    let directory = std::env::args_os().nth(2).unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        return ExitCode::FAILURE;
+    };
+    let read_only = std::env::args_os()
+        .nth(3)
+        .is_some_and(|word| word == "--read-only");
+    let left = runtime.block_on(terminal::view(Path::new(&directory), read_only));
+    // A thread still waits for a key that nobody will press.
+    runtime.shutdown_background();
+    match left {
+        Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             anstream::eprintln!("woodward: {error}");
             ExitCode::FAILURE

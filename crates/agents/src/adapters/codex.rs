@@ -4,7 +4,7 @@
 //! it shows not before the end of a turn is said again in the next. It answers nothing by itself.
 
 mod ask;
-mod launch;
+pub(crate) mod launch;
 mod translate;
 
 use std::collections::{HashMap, VecDeque};

@@ -84,6 +84,17 @@ pub(crate) fn one_line(value: &Value) -> String {
     })
 }
 
+/// Dollars as millionths; a figure that makes no sense is none.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the range is checked"
+)]
+pub(crate) fn micro_usd(usd: f64) -> Option<u64> {
+    let sane = usd.is_finite() && (0.0..1e9).contains(&usd);
+    sane.then(|| (usd * 1e6).round() as u64)
+}
+
 /// The text of a key; empty when there is none.
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
@@ -103,6 +114,15 @@ pub(crate) fn not_started(spec: &Spec, error: &io::Error) -> Ending {
         _ => format!("`{program}` can't be started: {error}"),
     };
     Ending::Unfit { note }
+}
+
+/// What to make of a run whose prompt can't be read.
+pub(crate) fn no_prompt(spec: &Spec, error: &io::Error) -> Ending {
+    let note = format!(
+        "the prompt {} can't be read: {error}",
+        spec.prompt.display()
+    );
+    Ending::Crashed { note }
 }
 
 /// What to make of a program that is gone without saying how its turn ended, from its last words.

@@ -17,7 +17,7 @@ use super::near::nearest;
 use super::tree::{Node, Step, Step::Item, Step::Key};
 use super::{
     Budget, Config, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy, ReviewRule,
-    Runtime, Worktree,
+    Spend, Worktree,
 };
 
 /// The most gates: as many as one fix cycle can be about.
@@ -69,10 +69,6 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
         pass: file.environment.pass.clone(),
         set: plain(&file.environment.set),
     };
-    if file.orchestrator.runtime == Runtime::Tmux {
-        let what = "agents in tmux sessions come later; until then they run as plain processes";
-        findings.inactive(&[Key("orchestrator"), Key("runtime")], what);
-    }
     if let Some(base) = &file.orchestrator.base
         && let Some(rule) = branch::broken_rule(base)
     {
@@ -90,17 +86,28 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
     let gates = gates(file.gates, &mut findings);
     let worktree = worktree(file.worktree, &mut findings);
     let agents = agents::Agents::checked(
-        file.agents.into_iter().map(|(name, agent)| (name.0, agent)),
+        file.agents,
         file.agent,
         file.orchestrator.agent,
         &environment,
+        &file.permissions,
         &mut findings,
     );
+    let known = agents.known(&mut findings);
     match (worktree, findings.problems.is_empty()) {
         (Some(worktree), true) => Ok(Config {
-            default_agent: agents.default,
+            default_agents: agents.defaults,
             agents: agents.named,
-            known_agents: agents.known,
+            known,
+            day_budget: Budget {
+                tokens_max: file.budget.day.tokens.map(|tokens| tokens.value().into()),
+                micro_usd_max: file.budget.day.usd.map(|usd| usd.micro),
+            },
+            reserve: Spend {
+                tokens: file.budget.reserve.tokens.map_or(0, |t| t.value().into()),
+                micro_usd: file.budget.reserve.usd.map_or(0, |usd| usd.micro),
+                price_known: true,
+            },
             gates,
             policy,
             limits,

@@ -124,6 +124,14 @@ pub enum EnvPattern {
 }
 
 impl EnvPattern {
+    /// A pattern of our own.
+    pub(crate) fn written(text: &str) -> Self {
+        match text.strip_suffix('*') {
+            Some(prefix) => Self::Prefix(prefix.to_owned()),
+            None => Self::Name(text.to_owned()),
+        }
+    }
+
     /// Whether a variable is passed on.
     pub fn matches(&self, name: &str) -> bool {
         match self {

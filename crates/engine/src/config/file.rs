@@ -3,22 +3,20 @@
 //! The JSON schema is generated from these types; what a key is for is said here, once.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserializer, Visitor};
+use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 use woodward_core::backoff::Backoff;
 use woodward_core::name::BadName;
-use woodward_core::{AgentName, GateName, Millis};
+use woodward_core::{GateName, Millis};
 
+use super::agent::{AgentRef, AgentsFile, PermissionsFile};
 use super::command::Command;
-use super::de::AS_WRITTEN;
-use super::environment::{EnvPattern, Environment, Variables};
+use super::environment::{Environment, Variables};
 use super::later::{Condition, GateKind, Reaction, Section};
-use super::values::{ByteCount, Count, SpanOrOff, TimeSpan, Usd, Written};
+use super::values::{ByteCount, Count, TimeSpan, Usd, Written};
 
 /// A project's policy for Woodward. Keys may be written in camelCase or in snake_case.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -29,8 +27,11 @@ pub(super) struct File {
     pub(super) orchestrator: Orchestrator,
     /// The project's one agent, written in place. The same as `orchestrator.agent`.
     pub(super) agent: Option<AgentRef>,
-    /// The agents, by name.
-    pub(super) agents: BTreeMap<Named<AgentName>, AgentFile>,
+    /// The agents, by name; or a list of programs that Woodward knows, of which the first that is
+    /// installed and may be used now does the work.
+    pub(super) agents: AgentsFile,
+    /// What agents may do without asking you.
+    pub(super) permissions: PermissionsFile,
     /// Commands that must pass on a result, in order.
     pub(super) gates: Vec<GateFile>,
     /// When a person looks at a verified result before it lands.
@@ -41,7 +42,7 @@ pub(super) struct File {
     pub(super) merge: MergeFile,
     /// How often something may go wrong before a person is asked.
     pub(super) limits: LimitsFile,
-    /// What one task may cost.
+    /// What tasks may cost.
     pub(super) budget: BudgetFile,
     /// What of the environment agents, gates and setup commands see.
     pub(super) environment: Environment,
@@ -69,7 +70,7 @@ pub(super) struct Orchestrator {
     pub(super) agent: Option<AgentRef>,
     /// Most tasks that are worked on at once.
     pub(super) max_concurrent: Count<1, 256>,
-    /// Where an agent's process lives. `tmux` is not yet active.
+    /// Where an agent's process lives.
     pub(super) runtime: Runtime,
     /// The branch that tasks start from and land on. By default the repository's main branch.
     pub(super) base: Option<String>,
@@ -96,103 +97,8 @@ pub enum Runtime {
     /// Without a terminal, its output in a file.
     #[default]
     Process,
-    /// In a tmux session that a person can attach to. Not yet active.
+    /// In a terminal that a person can attach to, and type into.
     Tmux,
-}
-
-/// How an agent is given its prompt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PromptBy {
-    /// On its standard input.
-    #[default]
-    Stdin,
-    /// In a file that the variable WOODWARD_PROMPT_FILE names.
-    File,
-}
-
-/// An agent: the command that does the work.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[schemars(rename = "Agent")]
-pub(super) struct AgentFile {
-    /// What to run, in the task's worktree. Programs that Woodward knows by name need none once
-    /// their adapters are active.
-    pub(super) command: Option<Command>,
-    /// How it is given its prompt.
-    pub(super) prompt: PromptBy,
-    /// Variables that are set for it.
-    pub(super) env: Variables,
-    /// Variables of the daemon's own environment that are passed on to it: names, or prefixes
-    /// such as `ANTHROPIC_*`.
-    pub(super) pass_env: Vec<EnvPattern>,
-    /// The longest that one run may take.
-    pub(super) timeout: TimeSpan,
-    /// The longest that one run may go without any output; `off` for no limit.
-    pub(super) stall_timeout: SpanOrOff,
-}
-
-impl Default for AgentFile {
-    fn default() -> Self {
-        Self {
-            command: None,
-            prompt: PromptBy::default(),
-            env: Variables::new(),
-            pass_env: Vec::new(),
-            timeout: TimeSpan(Millis::from_mins(120)),
-            stall_timeout: SpanOrOff(Some(TimeSpan(Millis::from_mins(20)))),
-        }
-    }
-}
-
-/// An agent by name, or written in place.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(super) enum AgentRef {
-    Name(Named<AgentName>),
-    Inline(Box<AgentFile>),
-}
-
-impl<'de> Deserialize<'de> for AgentRef {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct RefVisitor;
-
-        impl<'de> Visitor<'de> for RefVisitor {
-            type Value = AgentRef;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an agent's name, or `{ command: … }`")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<AgentRef, E> {
-                Named::parse(text).map(AgentRef::Name).map_err(E::custom)
-            }
-
-            fn visit_newtype_struct<D: Deserializer<'de>>(
-                self,
-                mapping: D,
-            ) -> Result<AgentRef, D::Error> {
-                AgentFile::deserialize(mapping).map(|agent| AgentRef::Inline(Box::new(agent)))
-            }
-        }
-
-        deserializer.deserialize_newtype_struct(AS_WRITTEN, RefVisitor)
-    }
-}
-
-impl JsonSchema for AgentRef {
-    fn schema_name() -> Cow<'static, str> {
-        "AgentRef".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let name = generator.subschema_for::<Named<AgentName>>();
-        let inline = generator.subschema_for::<AgentFile>();
-        json_schema!({
-            "description": "An agent by name, or written in place.",
-            "anyOf": [name, inline],
-        })
-    }
 }
 
 /// A gate: a command that must pass on a result.
@@ -339,11 +245,26 @@ impl Default for LimitsFile {
     }
 }
 
-/// What one task may cost. By default there is no limit.
+/// What tasks may cost. By default there is no limit.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "Budget")]
 pub(super) struct BudgetFile {
+    /// Most tokens.
+    pub(super) tokens: Option<Count<1, 4_000_000_000>>,
+    /// Most US dollars.
+    pub(super) usd: Option<Usd>,
+    /// What all tasks of a day may cost together, midnight to midnight UTC.
+    pub(super) day: DayBudget,
+    /// What a run is taken to cost as long as it has not said what it really costs: so much of the
+    /// budgets is kept free for it before it starts.
+    pub(super) reserve: DayBudget,
+}
+
+/// A limit in tokens, in US dollars, or in both.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct DayBudget {
     /// Most tokens.
     pub(super) tokens: Option<Count<1, 4_000_000_000>>,
     /// Most US dollars.
@@ -373,7 +294,7 @@ impl Default for LogsFile {
 pub(super) struct Named<T>(pub(super) T);
 
 impl<T: FromStr<Err = BadName>> Named<T> {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         text.parse().map(Self).map_err(|bad: BadName| {
             let hint = bad.suggestion.as_ref();
             let hint = hint.map_or(String::new(), |near| format!("\ntry `{near}`"));

@@ -15,21 +15,6 @@ use super::command::Command;
 use super::de::AS_WRITTEN;
 use super::values::{Count, TimeSpan};
 
-/// Programs that Woodward will know how to drive without a `command`.
-pub const KNOWN_AGENTS: [&str; 11] = [
-    "claude-code",
-    "codex",
-    "opencode",
-    "gemini",
-    "aider",
-    "qwen-code",
-    "copilot",
-    "goose",
-    "amp",
-    "cursor",
-    "pi",
-];
-
 /// A section whose keys are not settled yet: any mapping.
 pub(super) type Section = BTreeMap<String, serde_json::Value>;
 

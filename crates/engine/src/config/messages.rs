@@ -47,7 +47,7 @@ zzz: 1
        |
      3 | zzz: 1
        | ^^^
-       = hint: known keys here: orchestrator, agent, agents, gates, review, worktree, merge, limits, budget, environment, logs, reactions, queue, notify, isolation, forge, tracker
+       = hint: known keys here: orchestrator, agent, agents, permissions, gates, review, worktree, merge, limits, budget, environment, logs, reactions, queue, notify, isolation, forge, tracker
     "#);
 }
 
@@ -188,7 +188,7 @@ fn an_agent_without_a_command_is_refused() {
        |
      2 |   mine: { timeout: 1h }
        |         ^
-       = hint: add `command: …`; only these will need none: claude-code, codex, opencode, gemini, aider, qwen-code, copilot, goose, amp, cursor, pi
+       = hint: add `command: …`, or `kind:` one of claude-code, codex, opencode, gemini, aider, qwen-code, copilot, goose, amp, cursor, pi
     "#);
 }
 

@@ -178,7 +178,10 @@ mod tests {
     fn a_named_agent_is_the_one_that_works() {
         let odd = "sh -c \"work 'hard'\" # really";
         let config = Config::parse(&render(&[], Some(odd)), FILE_NAME).unwrap();
-        assert_eq!(config.agent(None).unwrap().command.shown(), odd);
+        let crate::config::Driving::Plain(command) = &config.agent(None).unwrap().driving else {
+            panic!("a plain command");
+        };
+        assert_eq!(command.shown(), odd);
     }
 
     #[test]

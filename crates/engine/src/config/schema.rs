@@ -57,13 +57,20 @@ fn drop_null_defaults(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|key, value| key != "default" || !value.is_null());
-            if let Some(Value::Object(default)) = map.get_mut("default") {
-                default.retain(|_, value| !value.is_null());
+            if let Some(default) = map.get_mut("default") {
+                drop_nulls(default);
             }
             map.values_mut().for_each(drop_null_defaults);
         }
         Value::Array(items) => items.iter_mut().for_each(drop_null_defaults),
         _ => {}
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    if let Value::Object(map) = value {
+        map.retain(|_, value| !value.is_null());
+        map.values_mut().for_each(drop_nulls);
     }
 }
 

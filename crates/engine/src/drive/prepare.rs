@@ -219,7 +219,7 @@ impl Driver {
             return Ok(tip);
         }
         Ok(match &task.head {
-            Some(head) if project.repo.tree_of(head).await.is_ok() => head.clone(),
+            Some(head) if project.repo.resolve(head.as_str()).await.is_ok() => head.clone(),
             _ => base.clone(),
         })
     }

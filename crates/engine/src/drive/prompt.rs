@@ -23,26 +23,35 @@ impl Driver {
         worktree: &Worktree,
         purpose: &Purpose,
         messages: &[MessageId],
+        remembered: bool,
     ) -> Result<String> {
         let task = &scene.task;
         let Words { first, later } = Words::load(&self.inner, task.id).await?;
         let wanted = later.iter().filter(|m| messages.contains(&m.id));
         let path = scene.project.worktree(&task.name);
-        let place = scene.project.repo.worktree(&path, &worktree.branch)?;
+        let repo = &scene.project.repo;
+        let place = repo.worktree(&path, &worktree.branch)?;
         let parts = Parts {
             task: first.map(|m| m.body).unwrap_or_default(),
             messages: wanted.map(|m| m.body.clone()).collect(),
-            unmerged: scene
-                .project
-                .repo
-                .merge_leftovers(&worktree.base, Side::Worktree(&place))
-                .await?,
+            unmerged: match purpose {
+                // Nothing was ever brought into it, and nobody has worked in it.
+                Purpose::First if repo.is_untouched(&place, &worktree.base) => Vec::new(),
+                _ => {
+                    let side = Side::Worktree(&place);
+                    repo.merge_leftovers(&worktree.base, side).await?
+                }
+            },
             failures: match purpose {
                 Purpose::Fix { .. } => self.failures(task),
                 _ => Vec::new(),
             },
         };
-        Ok(prompt::compose(purpose, &parts))
+        Ok(if remembered {
+            prompt::go_on(purpose, &parts)
+        } else {
+            prompt::compose(purpose, &parts)
+        })
     }
 
     fn failures(&self, task: &Task) -> Vec<Failure> {

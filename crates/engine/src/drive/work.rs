@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use woodward_core::budget::Spend;
+use woodward_agents::{Conversation, Kind};
+use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::event::{Fault, Outcome};
 use woodward_core::state::Purpose;
 use woodward_core::task::Worktree;
@@ -15,8 +16,11 @@ use woodward_core::{AgentName, CommitId, Fact, MessageId, Note, RunId};
 use woodward_store::{Delivery, Run, RunState, TaskClaim};
 
 use super::prepare::STOP_GRACE;
+use super::talk::Attended;
 use super::{Driver, Scene};
-use crate::config::{Agent, PromptBy};
+use crate::agent::available::Choice;
+use crate::agent::ending;
+use crate::config::{Agent, Driving, PromptBy};
 use crate::error::{EngineError, Result};
 use crate::git::{CommitWith, Committed, Side, Signature, Trailers, compose};
 use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
@@ -24,6 +28,8 @@ use crate::{clock, files, run_env};
 
 /// How often a working agent's branch is looked at, for people.
 const PROGRESS_EVERY: Duration = Duration::from_secs(3);
+/// How often a conversation is looked at.
+const TALK_LOOK: Duration = Duration::from_millis(100);
 /// How much of a failing agent's output goes into the note of its end.
 const LAST_WORDS: usize = 600;
 
@@ -36,6 +42,9 @@ struct Begun {
     /// What the agent was told with its start.
     messages: Vec<MessageId>,
     started_at: woodward_core::Timestamp,
+    /// The language of an agent that has a host.
+    #[serde(default)]
+    hosted: Option<Kind>,
 }
 
 fn begun_file(dir: &Path) -> PathBuf {
@@ -50,29 +59,45 @@ impl Driver {
                 .broke(scene, run, "its worktree is not on record")
                 .await;
         };
-        if supervise::look(&dir)? == Seen::Absent
-            && let Err(error) = self.start(scene, worktree, run, purpose, &dir).await
-        {
-            return match error.fault() {
-                Fault::Transient => Err(error),
-                _ => self.needs_person(scene, run, error).await,
-            };
+        if supervise::look(&dir)? == Seen::Absent {
+            match self.start(scene, worktree, run, purpose, &dir).await {
+                Ok(None) => {}
+                Ok(Some(outcome)) => return self.finish(scene, run, outcome).await,
+                Err(error) if error.fault() == Fault::Transient => return Err(error),
+                Err(error) => return self.needs_person(scene, run, error).await,
+            }
         }
         let Some(begun) = files::load_json::<Begun>(&begun_file(&dir)) else {
             supervise::stop(&dir, STOP_GRACE).await?;
             return self.broke(scene, run, "its start was interrupted").await;
         };
         let mut record = self.run_record(scene, run, purpose, &begun);
-        self.take_messages(scene, &begun, &mut record).await?;
+        if begun.hosted.is_none() {
+            self.take_messages(scene, &begun, &mut record).await?;
+        } else {
+            self.take_up(&mut record).await?;
+        }
+        let mut attended = Attended::default();
+        let mut told = true;
         let mut tip = None;
+        let mut progress = tokio::time::interval(PROGRESS_EVERY);
+        let ended = supervise::ended(&dir);
+        tokio::pin!(ended);
         let seen = loop {
+            if begun.hosted.is_some() {
+                self.attend(scene, run, &dir, &mut record, &mut attended, told)
+                    .await?;
+            }
+            told = false;
             tokio::select! {
-                seen = supervise::ended(&dir) => break seen?,
+                seen = &mut ended => break seen?,
                 () = self.handle.cancel.cancelled() => return Ok(false),
                 () = self.handle.halt.cancelled() => {
                     break supervise::stop(&dir, STOP_GRACE).await?;
                 }
-                () = tokio::time::sleep(PROGRESS_EVERY) => {
+                () = self.handle.told.notified() => told = true,
+                () = tokio::time::sleep(TALK_LOOK), if begun.hosted.is_some() => {}
+                _ = progress.tick() => {
                     let now = scene.project.repo.loose_tip(&worktree.branch);
                     if now != tip {
                         tip = now;
@@ -81,6 +106,10 @@ impl Driver {
                 }
             }
         };
+        if begun.hosted.is_some() {
+            self.attend(scene, run, &dir, &mut record, &mut attended, true)
+                .await?;
+        }
         let exit = match seen {
             Seen::Ended(exit) => Some(exit),
             _ => {
@@ -88,20 +117,77 @@ impl Driver {
                 None
             }
         };
-        let outcome = self
-            .judge(scene, worktree, run, purpose, &begun, &dir, exit.as_ref())
+        let ended = match begun.hosted {
+            None => ending(exit.as_ref(), &dir),
+            Some(kind) => self.talk_ending(scene, &begun, kind, exit.as_ref(), attended.talk()),
+        };
+        let mut outcome = self
+            .judge(scene, worktree, run, purpose, &begun, exit.as_ref(), ended)
             .await?;
+        if let (Outcome::Empty, Some(kind)) = (&outcome, begun.hosted)
+            && let Some(refused) = ending::refused(attended.talk(), kind.facts())
+        {
+            outcome = refused;
+        }
         record.state = RunState::Finished;
         record.finished_at = Some(clock::now());
         record.note = Some(in_words(&outcome));
+        let total = record.spend;
         self.inner.store.save_run(record).await?;
         self.note_commits(scene, worktree).await;
         let fact = Fact::RunFinished {
             run,
             outcome,
-            total: Spend::NONE,
+            total,
         };
         self.report(&scene.config, fact).await
+    }
+
+    /// How a run with a host ended badly; `None` if the agent says that it is done.
+    fn talk_ending(
+        &self,
+        scene: &Scene,
+        begun: &Begun,
+        kind: Kind,
+        exit: Option<&Exit>,
+        talk: &Conversation,
+    ) -> Option<Outcome> {
+        let broke = |note: String| {
+            Some(Outcome::Broke {
+                note: Note::from(note),
+            })
+        };
+        let title = kind.facts().title;
+        let Some(exit) = exit else {
+            return broke(format!("the supervisor of {title} was killed"));
+        };
+        match &exit.cause {
+            Cause::Exited(_) if talk.ending.is_some() => {
+                self.talk_over(scene, &begun.agent, kind, talk)
+            }
+            Cause::Exited(code) => broke(format!(
+                "the conversation with {title} broke off (its host exited with {code})"
+            )),
+            Cause::Signalled(signal) => {
+                broke(format!("the host of {title} was ended by signal {signal}"))
+            }
+            Cause::TimedOut => broke(format!("{title} ran out of time")),
+            Cause::Stalled => broke(format!("{title} did nothing for too long")),
+            Cause::Stopped => broke(format!("{title} was stopped")),
+            Cause::NotStarted(why) => broke(format!("{title} could not be started: {why}")),
+        }
+    }
+
+    /// A run that is taken up again keeps what is known of it.
+    async fn take_up(&self, record: &mut Run) -> Result<()> {
+        let runs = self.inner.store.load_runs(record.task).await?;
+        if let Some(known) = runs.into_iter().find(|run| run.id == record.id) {
+            record.session = known.session;
+            record.spend = known.spend;
+        }
+        record.state = RunState::Running;
+        self.inner.store.save_run(record.clone()).await?;
+        Ok(())
     }
 
     fn run_record(&self, scene: &Scene, run: RunId, purpose: &Purpose, begun: &Begun) -> Run {
@@ -129,27 +215,43 @@ impl Driver {
         run: RunId,
         purpose: &Purpose,
         dir: &Path,
-    ) -> Result<()> {
-        let Scene {
-            task,
-            project,
-            config,
-        } = scene;
+    ) -> Result<Option<Outcome>> {
+        let Scene { task, project, .. } = scene;
         let path = project.worktree(&task.name);
-        let agent = config.agent(task.spec.agent.as_ref())?;
+        let agent = match self.choose(scene)? {
+            Choice::Take(agent) => agent,
+            Choice::WaitUntil(until) => return Ok(Some(Outcome::RateLimited { until })),
+            Choice::None(missing) => {
+                return Ok(Some(Outcome::NeedsPerson {
+                    note: Note::from(format!("{missing}; then `woodward retry`")),
+                }));
+            }
+        };
+        if let Some(limit) = self.day_limit(scene).await? {
+            return Ok(Some(Outcome::OverBudget { limit }));
+        }
         let name = &agent.name;
+        let hosted = match agent.driving {
+            Driving::Hosted { kind, .. } => Some(kind),
+            Driving::Plain(_) => None,
+        };
+        let earlier = match hosted {
+            Some(_) => self.earlier(task, agent).await?,
+            None => None,
+        };
         let head = project.repo.require_tip(&worktree.branch).await?;
         let begun = Begun {
             agent: name.clone(),
             head,
             messages: task.taken.iter().chain(&task.unread).copied().collect(),
             started_at: clock::now(),
+            hosted,
         };
         let mut record = self.run_record(scene, run, purpose, &begun);
         record.state = RunState::Starting;
         self.inner.store.save_run(record).await?;
         let prompt = self
-            .prompt(scene, worktree, purpose, &begun.messages)
+            .prompt(scene, worktree, purpose, &begun.messages, earlier.is_some())
             .await?;
         let prompt_file = dir.join("prompt.md");
         let write = |file: &Path, bytes: &[u8]| {
@@ -160,13 +262,45 @@ impl Driver {
             &begun_file(dir),
             &serde_json::to_vec(&begun).unwrap_or_default(),
         )?;
+        self.brief(
+            scene,
+            worktree,
+            agent,
+            earlier,
+            &begun.messages,
+            &prompt_file,
+            dir,
+        )?;
         let launch = self.launch(scene, worktree, run, agent, &path, &prompt_file, purpose);
         let launched = supervise::launch(dir, &launch, &self.inner.options.supervisor).await?;
         if launched == Launched::Started {
             tracing::info!(task = %task.name, %run, agent = %name, "the agent was started");
             self.inner.evidence.note(task.id, |known| known.runs += 1);
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// The limit that keeps another run from starting today, if there is one.
+    async fn day_limit(&self, scene: &Scene) -> Result<Option<Limit>> {
+        let config = &scene.config;
+        if config.day_budget == Budget::default() {
+            return Ok(None);
+        }
+        let today = clock::midnight(clock::now());
+        let project = scene.project.id();
+        let runs = self.inner.store.load_runs_since(project, today).await?;
+        let mut spent = Spend::NONE;
+        let mut reserved = Spend::NONE;
+        for (_, run) in runs {
+            spent = spent + run.spend;
+            if run.state != RunState::Finished {
+                reserved = reserved + config.reserve.beyond(run.spend);
+            }
+        }
+        Ok(config
+            .day_budget
+            .admits(spent, reserved, config.reserve)
+            .err())
     }
 
     #[expect(
@@ -202,10 +336,19 @@ impl Driver {
             ),
         ]);
         Launch {
-            command: agent.command.argv(),
+            command: match &agent.driving {
+                Driving::Plain(command) => command.argv(),
+                Driving::Hosted { .. } => vec![
+                    self.inner.options.program.display().to_string(),
+                    "converse".to_owned(),
+                    self.inner.options.paths.run(run).display().to_string(),
+                ],
+            },
             cwd: path.to_owned(),
             env,
-            stdin: (agent.prompt == PromptBy::Stdin).then(|| prompt_file.to_owned()),
+            stdin: matches!(agent.driving, Driving::Plain(_))
+                .then(|| (agent.prompt == PromptBy::Stdin).then(|| prompt_file.to_owned()))
+                .flatten(),
             mark: run.to_string(),
             output_max_bytes: config.log_bytes_max,
             time_limit_ms: Some(agent.timeout.0),
@@ -253,11 +396,10 @@ impl Driver {
         run: RunId,
         purpose: &Purpose,
         begun: &Begun,
-        dir: &Path,
         exit: Option<&Exit>,
+        ended: Option<Outcome>,
     ) -> Result<Outcome> {
         let Scene { task, project, .. } = scene;
-        let ending = ending(exit, dir);
         if let Some(Exit {
             cause: Cause::NotStarted(why),
             ..
@@ -277,7 +419,7 @@ impl Driver {
             agent: Some(begun.agent.to_string()),
             intent: None,
         };
-        let message = commit_message(task.name.as_str(), purpose, ending.is_none());
+        let message = commit_message(task.name.as_str(), purpose, ended.is_none());
         let committed = async {
             let place = project.repo.worktree(&path, &worktree.branch)?;
             let with = CommitWith {
@@ -303,13 +445,13 @@ impl Driver {
         for note in &notes {
             tracing::warn!(task = %task.name, note, "the agent left the worktree in an odd state");
         }
-        if let Some(mut note) = ending {
-            for more in notes {
-                note.push_str("; ");
-                note.push_str(&more);
-            }
+        if let Some(outcome) = ended {
+            let Outcome::Broke { note } = outcome else {
+                return Ok(outcome);
+            };
+            let words = std::iter::once(note.to_string()).chain(notes);
             return Ok(Outcome::Broke {
-                note: Note::from(note),
+                note: Note::from(words.collect::<Vec<_>>().join("; ")),
             });
         }
         let mut left = match purpose {
@@ -377,7 +519,13 @@ impl Driver {
 }
 
 /// How a run ended badly; `None` if it ended well.
-fn ending(exit: Option<&Exit>, dir: &Path) -> Option<String> {
+fn ending(exit: Option<&Exit>, dir: &Path) -> Option<Outcome> {
+    ending_words(exit, dir).map(|note| Outcome::Broke {
+        note: Note::from(note),
+    })
+}
+
+fn ending_words(exit: Option<&Exit>, dir: &Path) -> Option<String> {
     let last_words = || {
         let words = supervise::output::head_and_tail(dir, 0, LAST_WORDS).unwrap_or_default();
         match words.trim() {

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use woodward_core::CommitId;
 
+use super::bring::UNDER_WAY;
 use super::diff::Side;
 use super::error::GitError;
 use super::repo::{FILE_MAX, Repo};
+use super::rescue::status;
 use super::worktree::Worktree;
 use super::worktree::admin::Mark;
 
@@ -76,8 +78,21 @@ impl Repo {
         text.trim_end().parse().ok()
     }
 
+    /// Whether a worktree's branch is still where it began and no merge is open in it. Its files may
+    /// have changed.
+    pub fn is_untouched(&self, worktree: &Worktree, base: &CommitId) -> bool {
+        self.loose_tip(&worktree.branch).as_ref() == Some(base)
+            && !worktree.admin.join("MERGE_HEAD").exists()
+            && !worktree.admin.join(UNDER_WAY).exists()
+    }
+
     /// How many commits a branch has that `base` does not have.
     pub async fn commits_beyond(&self, base: &CommitId, branch: &str) -> Result<u32, GitError> {
+        if let Some(tip) = self.loose_tip(branch)
+            && let Some(count) = self.known_distance(base, &tip)
+        {
+            return Ok(count);
+        }
         let range = format!("{base}..refs/heads/{branch}");
         let count = self
             .git(["rev-list", "--count", "--end-of-options", &range])
@@ -91,9 +106,7 @@ impl Repo {
         if !path.is_dir() {
             return Ok(false);
         }
-        let asked = self
-            .door()
-            .git(path, ["status", "--porcelain=v2", "--branch", "-z"]);
+        let asked = status(|args| self.door().git(path, args)).arg("--branch");
         // Whatever an agent made of its directory, it is not clean then.
         let Ok(answer) = asked.run().await else {
             return Ok(false);

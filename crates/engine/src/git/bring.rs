@@ -12,7 +12,7 @@ use super::worktree::Worktree;
 const MERGE_MAX: Duration = Duration::from_secs(300);
 
 /// There while a merge is being written: what is in the directory then is nobody's work but git's.
-const UNDER_WAY: &str = "woodward-bringing-in";
+pub(super) const UNDER_WAY: &str = "woodward-bringing-in";
 
 impl Repo {
     /// Merges `commit` into the worktree without committing. Where it does not fit, files keep their

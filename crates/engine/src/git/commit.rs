@@ -12,7 +12,7 @@ use woodward_core::{CommitId, Timestamp};
 
 use super::error::{At, GitError};
 use super::message::{Signature, git_date, signed};
-use super::repo::{Repo, batch_check, parse};
+use super::repo::{Repo, TreeId, batch_check, parse};
 use super::rescue::Rescue;
 use super::worktree::admin::{Mark, dot_git, replace, unique};
 use super::worktree::{Worktree, check_branch};
@@ -172,7 +172,10 @@ impl Repo {
             let date = git_date(with.now);
             let git = signed(git, (&with.author, &date), (&with.author, &date));
             let made = git.stdin(with.message.as_str()).durable().text().await?;
-            Some(parse("commit-tree", &made)?)
+            let made = parse("commit-tree", &made)?;
+            let parents = merging.is_empty().then(|| vec![found.head.clone()]);
+            self.learn(&made, &TreeId(tree.clone()), parents);
+            Some(made)
         } else {
             None
         };
@@ -289,6 +292,9 @@ impl Repo {
 
     async fn find(&self, worktree: &Worktree, notes: &mut Vec<Oddity>) -> Result<Found, GitError> {
         let own = format!("refs/heads/{}", worktree.branch);
+        if let Some(found) = self.find_plain(worktree, &own) {
+            return Ok(found);
+        }
         let asked = self
             .git_in(worktree, ["symbolic-ref", "--quiet", "HEAD"])
             .accept(1)
@@ -329,14 +335,37 @@ impl Repo {
             });
         }
         match &seen[..] {
-            [Some(head), Some(head_tree), Some(tip)] => Ok(Found {
-                on,
-                head: head.clone(),
-                head_tree: head_tree.clone(),
-                tip: tip.clone(),
-            }),
+            [Some(head), Some(head_tree), Some(tip)] => {
+                self.learn(head, &TreeId(head_tree.clone()), None);
+                Ok(Found {
+                    on,
+                    head: head.clone(),
+                    head_tree: head_tree.clone(),
+                    tip: tip.clone(),
+                })
+            }
             _ => Err(self.no_head(worktree)),
         }
+    }
+
+    /// The same without a process where all is as it should be: HEAD on the task's branch, and that on
+    /// a commit that is known.
+    fn find_plain(&self, worktree: &Worktree, own: &str) -> Option<Found> {
+        if self.is_reftable() || worktree.admin.join("HEAD").is_symlink() {
+            return None;
+        }
+        let head = fs::read_to_string(worktree.admin.join("HEAD")).ok()?;
+        if head.strip_prefix("ref: ")?.trim_end() != own {
+            return None;
+        }
+        let tip = self.loose_ref(own)?;
+        let TreeId(head_tree) = self.known_tree(&tip)?;
+        Some(Found {
+            on: Some(own.to_owned()),
+            head: tip.clone(),
+            head_tree,
+            tip,
+        })
     }
 
     fn no_head(&self, worktree: &Worktree) -> GitError {

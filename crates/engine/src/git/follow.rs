@@ -9,8 +9,11 @@
 mod place;
 mod seen;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use woodward_core::CommitId;
@@ -18,11 +21,15 @@ use woodward_core::CommitId;
 use self::seen::Seen;
 use super::door::Git;
 use super::error::GitError;
+use super::index::Index;
 use super::repo::Repo;
 
 const CHANGES_MAX: usize = 200_000;
 const INDEX_TRIES: u32 = 20;
 const INDEX_PAUSE: Duration = Duration::from_millis(100);
+/// What fits on git's command line without a thought.
+const ARGUMENTS_MAX: usize = 500;
+const ARGUMENT_BYTES_MAX: usize = 64 << 10;
 
 /// What became of a checkout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,11 +125,8 @@ impl Repo {
             }
         }
         followed.left.sort();
-        self.update_index(checkout, index).await?;
-        if followed.changed > 0 || !placed.is_empty() {
-            let refresh = git_at(self, checkout, &["update-index", "-q", "--refresh"]);
-            refresh.write().accept(1).accept(128).run().await?;
-        }
+        let written = followed.changed > 0 || !placed.is_empty();
+        self.update_index(checkout, index, written).await?;
         Ok(followed)
     }
 
@@ -135,46 +139,18 @@ impl Repo {
         if !checkout.is_dir() {
             return Err(GitError::Gone(checkout.to_owned()));
         }
-        let args = [
-            "diff-tree",
-            "-r",
-            "-z",
-            "--raw",
-            "--no-renames",
-            "--no-abbrev",
-        ];
-        let trees = self.git(args).arg(old.as_str()).arg(new.as_str());
-        let changes = raw(&trees.run().await?.stdout)?;
+        let changes = self.changes(old, new).await?;
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let args = [
-            "diff-index",
-            "--cached",
-            "-z",
-            "--raw",
-            "--no-renames",
-            "--no-abbrev",
-        ];
-        let staged = git_at(self, checkout, &args)
-            .arg(old.as_str())
-            .run()
-            .await?;
-        let staged: HashMap<Vec<u8>, Option<Entry>> = raw(&staged.stdout)?
-            .into_iter()
-            .map(|change| (change.path, change.new))
-            .collect();
-        let files = git_at(
-            self,
-            checkout,
-            &["diff-files", "-z", "--name-only", "--ignore-submodules"],
-        );
-        let answer = files.run().await?;
-        let unsure: std::collections::HashSet<&[u8]> = answer.fields().collect();
-        let mut seen = self.see(checkout, &changes, &staged, &unsure).await?;
-        let looked = changes.into_iter().map(|change| {
+        let Staged { entries, unsure } = match staged_plainly(checkout, &changes) {
+            Some(staged) => staged,
+            None => self.staged(checkout, old).await?,
+        };
+        let mut seen = self.see(checkout, &changes, &entries, &unsure).await?;
+        let looked = changes.iter().cloned().map(|change| {
             let seen = seen.remove(&change.path).unwrap_or(Seen::Odd);
-            let index = staged.get(&change.path).unwrap_or(&change.old);
+            let index = entries.get(&change.path).unwrap_or(&change.old);
             let verdict = if *index != change.old && *index != change.new {
                 Verdict::Foreign
             } else if seen.is(&change.new) {
@@ -195,35 +171,199 @@ impl Repo {
         Ok(looked.collect())
     }
 
-    async fn update_index(&self, checkout: &Path, changes: Vec<&Change>) -> Result<(), GitError> {
-        if changes.is_empty() {
+    /// What differs between two commits.
+    async fn changes(&self, old: &CommitId, new: &CommitId) -> Result<Arc<Vec<Change>>, GitError> {
+        if old == new {
+            return Ok(Arc::default());
+        }
+        if let Some(known) = self.known_changes(old, new) {
+            return Ok(known);
+        }
+        let changes = Arc::new(self.compare(old.as_str(), new.as_str()).await?);
+        self.learn_changes(old, new, &changes);
+        Ok(changes)
+    }
+
+    /// What differs between two commits or trees.
+    pub(super) async fn compare(&self, old: &str, new: &str) -> Result<Vec<Change>, GitError> {
+        let args = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            "--no-abbrev",
+        ];
+        let trees = self.git(args).arg(old).arg(new);
+        raw(&trees.run().await?.stdout)
+    }
+
+    /// Whether a file is the same in two commits.
+    pub(crate) async fn is_same_file(
+        &self,
+        path: &str,
+        old: &CommitId,
+        new: &CommitId,
+    ) -> Result<bool, GitError> {
+        let changes = self.changes(old, new).await?;
+        Ok(changes.iter().all(|change| change.path != path.as_bytes()))
+    }
+
+    /// What git says of a checkout's index, whatever that is like.
+    async fn staged(&self, checkout: &Path, old: &CommitId) -> Result<Staged, GitError> {
+        let args = [
+            "diff-index",
+            "--cached",
+            "-z",
+            "--raw",
+            "--no-renames",
+            "--no-abbrev",
+        ];
+        let staged = git_at(self, checkout, &args)
+            .arg(old.as_str())
+            .run()
+            .await?;
+        let entries = raw(&staged.stdout)?
+            .into_iter()
+            .map(|change| (change.path, change.new))
+            .collect();
+        let files = git_at(
+            self,
+            checkout,
+            &["diff-files", "-z", "--name-only", "--ignore-submodules"],
+        );
+        let unsure = files.run().await?.fields().map(<[u8]>::to_vec).collect();
+        Ok(Staged { entries, unsure })
+    }
+
+    /// Brings the index along; with `refresh`, git also notes what the files are like now.
+    async fn update_index(
+        &self,
+        checkout: &Path,
+        changes: Vec<&Change>,
+        refresh: bool,
+    ) -> Result<(), GitError> {
+        if changes.is_empty() && !refresh {
             return Ok(());
         }
         // What goes away first: a file may make room for a directory of its name.
         let (gone, come): (Vec<_>, Vec<_>) = changes.into_iter().partition(|c| c.new.is_none());
-        let mut input = Vec::new();
-        for change in gone {
-            let width = change.old.as_ref().map_or(40, |entry| entry.blob.len());
-            input.extend_from_slice(format!("0 {}\t", "0".repeat(width)).as_bytes());
-            input.extend_from_slice(&change.path);
-            input.push(0);
+        let (mut args, input) = match arguments(&gone, &come) {
+            Some(args) => (args, None),
+            None => (Vec::new(), Some(lines(&gone, &come))),
+        };
+        let small = input.is_none();
+        let nothing = gone.is_empty() && come.is_empty();
+        if !small {
+            args.extend(["--replace", "-z", "--index-info"].map(OsString::from));
+        } else if refresh {
+            args.push("--refresh".into());
         }
-        for change in come {
-            input.extend_from_slice(&index_line(change));
-        }
-        let args = ["update-index", "--replace", "-z", "--index-info"];
         let mut tries = 0;
         loop {
-            let update = git_at(self, checkout, &args).write().stdin(input.clone());
+            let mut update = git_at(self, checkout, &["update-index", "-q"]).write();
+            for arg in &args {
+                update = update.arg(arg);
+            }
+            if let Some(input) = &input {
+                update = update.stdin(input.clone());
+            }
+            if small && refresh {
+                // Some files are not as the index says: the person's own, and none of our business.
+                update = update.accept(1);
+            }
+            if nothing {
+                // Only times would be noted, which a person's git does as well.
+                update = update.accept(128);
+            }
             match update.run().await {
-                Ok(_) => return Ok(()),
+                Ok(_) => break,
                 // A person's git may hold the index for a moment.
                 Err(GitError::Failed { .. }) if tries < INDEX_TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
             tokio::time::sleep(INDEX_PAUSE).await;
         }
+        if refresh && !small {
+            let refresh = git_at(self, checkout, &["update-index", "-q", "--refresh"]);
+            refresh.write().accept(1).accept(128).run().await?;
+        }
+        Ok(())
     }
+}
+
+/// What a checkout's index says beyond a commit.
+struct Staged {
+    /// The entries of paths that may differ from the commit's.
+    entries: HashMap<Vec<u8>, Option<Entry>>,
+    /// The paths whose files may differ from the index.
+    unsure: HashSet<Vec<u8>>,
+}
+
+/// The same of the changed paths alone, as the index's own file says. `None`: git must be asked.
+fn staged_plainly(checkout: &Path, changes: &[Change]) -> Option<Staged> {
+    let index = Index::load(checkout)?;
+    let mut entries = HashMap::new();
+    let mut unsure = HashSet::new();
+    for change in changes {
+        let entry = match index.rows_of(&change.path) {
+            [] => None,
+            [row] if !row.odd => {
+                let path = checkout.join(super::os_path(&change.path));
+                if !row.is_submodule() && !index.is_sure_of(row, &path) {
+                    unsure.insert(change.path.clone());
+                }
+                Some(Entry {
+                    mode: row.mode(),
+                    blob: row.blob(),
+                })
+            }
+            _ => return None,
+        };
+        entries.insert(change.path.clone(), entry);
+    }
+    Some(Staged { entries, unsure })
+}
+
+/// Changes of an index as arguments of `update-index`, where they are few.
+fn arguments(gone: &[&Change], come: &[&Change]) -> Option<Vec<OsString>> {
+    let all = gone.iter().chain(come);
+    let bytes: usize = all.map(|change| change.path.len() + 64).sum();
+    if gone.len() + come.len() > ARGUMENTS_MAX || bytes > ARGUMENT_BYTES_MAX {
+        return None;
+    }
+    let mut args: Vec<OsString> = vec!["--add".into(), "--replace".into()];
+    if !gone.is_empty() {
+        args.push("--force-remove".into());
+    }
+    for change in gone {
+        // No path is taken for an option then.
+        let path = [b"./", change.path.as_slice()].concat();
+        args.push(OsString::from_vec(path));
+    }
+    for change in come {
+        let new = change.new.as_ref()?;
+        args.push("--cacheinfo".into());
+        let mut info = OsString::from(format!("{},{},", new.mode, new.blob));
+        info.push(OsStr::from_bytes(&change.path));
+        args.push(info);
+    }
+    Some(args)
+}
+
+/// The same as lines for `--index-info`, however many.
+fn lines(gone: &[&Change], come: &[&Change]) -> Vec<u8> {
+    let mut input = Vec::new();
+    for change in gone {
+        let width = change.old.as_ref().map_or(40, |entry| entry.blob.len());
+        input.extend_from_slice(format!("0 {}\t", "0".repeat(width)).as_bytes());
+        input.extend_from_slice(&change.path);
+        input.push(0);
+    }
+    for change in come {
+        input.extend_from_slice(&index_line(change));
+    }
+    input
 }
 
 impl Looked {

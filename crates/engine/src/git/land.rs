@@ -63,12 +63,7 @@ impl Repo {
 
     /// Forgets what a landing has built: it is on the branch, or never will be.
     pub async fn unpin_landing(&self, intent: IntentId) -> Result<(), GitError> {
-        let name = landing_ref(intent);
-        self.git(["update-ref", "--no-deref", "-d", &name])
-            .write()
-            .run()
-            .await
-            .map(|_| ())
+        self.unpin(&landing_ref(intent)).await
     }
 
     /// The landings for which something is kept. No process where a look at the disk says: none.
@@ -87,9 +82,10 @@ impl Repo {
 
     /// The checkout that has a branch checked out, the person's own or a linked one.
     pub async fn checkout_of(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
-        let here = |dir: &Path| branch_of(dir).is_some_and(|head| head == branch);
-        if self.is_plain() && here(self.common_dir()) {
-            return Ok(Some(self.root().to_owned()));
+        if self.is_plain()
+            && let Some(found) = self.plain_checkout_of(branch)
+        {
+            return Ok(found);
         }
         let answer = self
             .git(["worktree", "list", "--porcelain", "-z"])
@@ -107,6 +103,30 @@ impl Repo {
             }
         }
         Ok(None)
+    }
+
+    /// The same as the files say that git keeps of its worktrees; `None` where they don't say.
+    fn plain_checkout_of(&self, branch: &str) -> Option<Option<PathBuf>> {
+        let here = |dir: &Path| branch_of(dir).is_some_and(|head| head == branch);
+        if here(self.common_dir()) {
+            return Some(Some(self.root().to_owned()));
+        }
+        let entries = fs::read_dir(self.admins()).into_iter().flatten().flatten();
+        let admins: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        let all = admins.iter().map(PathBuf::as_path);
+        if all
+            .chain([self.common_dir()])
+            .any(|dir| dir.join("HEAD").is_symlink())
+        {
+            return None;
+        }
+        let checkouts = admins.iter().filter(|dir| here(dir)).filter_map(|admin| {
+            let text = fs::read(admin.join("gitdir")).ok()?;
+            // Git may have written it relative to where it says so.
+            let pointer = admin.join(super::os_path(text.trim_ascii_end()));
+            pointer.parent().map(Path::to_owned)
+        });
+        Some(checkouts.into_iter().find(|path| path.is_dir()))
     }
 
     /// Whether the main checkout is the ordinary one: a directory with its `.git` in it.
@@ -127,8 +147,8 @@ impl Repo {
 }
 
 /// The branch that a git directory has checked out, as its HEAD says.
-fn branch_of(dir: &Path) -> Option<String> {
-    let head = std::fs::read_to_string(dir.join("HEAD")).ok()?;
+pub(crate) fn branch_of(dir: &Path) -> Option<String> {
+    let head = fs::read_to_string(dir.join("HEAD")).ok()?;
     let branch = head.trim_end().strip_prefix("ref: refs/heads/")?;
     Some(branch.to_owned())
 }

@@ -3,6 +3,8 @@
 //! Deterministic: the same inputs give the same commit id, so that a build that was cut off is
 //! simply done again. A conflict is an answer, not an error.
 
+use std::sync::Arc;
+
 use woodward_core::{CommitId, Timestamp};
 
 use super::error::GitError;
@@ -108,11 +110,22 @@ impl Repo {
         let date = git_date(spec.date);
         let git = signed(git, (&spec.author, &date), (&spec.committer, &date));
         let message = compose(&spec.message, &spec.trailers);
-        let commit = parse("commit-tree", &git.durable().stdin(message).text().await?)?;
-        Ok(Build::Built {
-            commit,
-            tree: TreeId(tree),
-        })
+        // Whoever lands asks next what it changes. Should that fail now, it fails again then.
+        let (made, changes) = tokio::join!(
+            git.durable().stdin(message).text(),
+            self.compare(spec.onto.as_str(), tree.as_str())
+        );
+        let commit = parse("commit-tree", &made?)?;
+        if let Ok(changes) = changes {
+            self.learn_changes(&spec.onto, &commit, &Arc::new(changes));
+        }
+        let tree = TreeId(tree);
+        let parents = match spec.style {
+            Style::Merge => vec![spec.onto.clone(), spec.head.clone()],
+            Style::Squash | Style::Rebase => vec![spec.onto.clone()],
+        };
+        self.learn(&commit, &tree, Some(parents));
+        Ok(Build::Built { commit, tree })
     }
 
     async fn build_rebased(&self, spec: &BuildSpec) -> Result<Build, GitError> {

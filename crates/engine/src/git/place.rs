@@ -2,12 +2,16 @@
 //!
 //! Never used for a directory that an agent or a person works in.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use woodward_core::CommitId;
 
 use super::error::{At, GitError};
+use super::index::Index;
+use super::os_path;
 use super::repo::Repo;
 
 const CHECKOUT_MAX: Duration = Duration::from_secs(900);
@@ -41,8 +45,12 @@ impl Repo {
         ];
         let git = self.door().git(path, args).write();
         git.timeout(CHECKOUT_MAX).run().await?;
-        let clean = ["clean", "--quiet", "--force", "-d"];
-        self.door().git(path, clean).write().run().await?;
+        let place = path.to_owned();
+        let spotless = tokio::task::spawn_blocking(move || is_spotless(&place));
+        if !spotless.await.unwrap_or(false) {
+            let clean = ["clean", "--quiet", "--force", "-d"];
+            self.door().git(path, clean).write().run().await?;
+        }
         Ok(())
     }
 
@@ -50,10 +58,10 @@ impl Repo {
         let _turn = self.turn().await?;
         let shown = path.to_string_lossy();
         if path.exists() {
-            std::fs::remove_dir_all(path).at("remove", path)?;
+            fs::remove_dir_all(path).at("remove", path)?;
         }
         if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).at("make", parent)?;
+            fs::create_dir_all(parent).at("make", parent)?;
         }
         // Twice --force: a registration whose directory is gone is no obstacle.
         let args = [
@@ -68,4 +76,43 @@ impl Repo {
         git.timeout(CHECKOUT_MAX).run().await?;
         Ok(())
     }
+}
+
+/// Whether a checkout certainly has no file or directory but those of its commit, not even ignored
+/// ones: then there is nothing to clean.
+fn is_spotless(path: &Path) -> bool {
+    let Some(index) = Index::load(path) else {
+        return false;
+    };
+    let mut files = HashSet::new();
+    let mut dirs = HashSet::new();
+    for row in &index.rows {
+        // What is in a submodule or left out is for git to say.
+        if row.odd || row.is_submodule() {
+            return false;
+        }
+        let file = os_path(&row.path);
+        for dir in file.ancestors().skip(1) {
+            if !dirs.insert(dir.to_owned()) {
+                break;
+            }
+        }
+        files.insert(file);
+    }
+    only(path, PathBuf::new(), &files, &dirs)
+}
+
+fn only(root: &Path, dir: PathBuf, files: &HashSet<PathBuf>, dirs: &HashSet<PathBuf>) -> bool {
+    let Ok(mut entries) = fs::read_dir(root.join(&dir)) else {
+        return false;
+    };
+    entries.all(|entry| {
+        let Ok(entry) = entry else { return false };
+        let path = dir.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => dirs.contains(&path) && only(root, path, files, dirs),
+            Ok(_) => files.contains(&path) || path == Path::new(".git"),
+            Err(_) => false,
+        }
+    })
 }

@@ -13,6 +13,7 @@ use woodward_core::CommitId;
 
 use super::door::{Door, Git, VERSION_MIN};
 use super::error::GitError;
+use super::known::Known;
 
 /// How much of a file at a commit is read.
 pub const FILE_MAX: usize = 1 << 20;
@@ -34,6 +35,8 @@ pub(crate) struct Place {
     pub(crate) turn: Mutex<()>,
     /// Done once: what our worktrees need in the shared configuration.
     pub(crate) groundwork: OnceCell<()>,
+    /// What need not be asked again.
+    pub(crate) known: Known,
 }
 
 /// Why a directory can't be worked on.
@@ -185,6 +188,7 @@ impl Repo {
                 door: door.clone(),
                 turn: Mutex::new(()),
                 groundwork: OnceCell::new(),
+                known: Known::default(),
             }),
         };
         if repo.objects(["HEAD^{commit}"]).await?[0].is_none() {
@@ -333,6 +337,9 @@ impl Repo {
         a: &CommitId,
         b: &CommitId,
     ) -> Result<Option<CommitId>, GitError> {
+        if self.known_distance(a, b).is_some() {
+            return Ok(Some(a.clone()));
+        }
         let asked = self.git(["merge-base", a.as_str(), b.as_str()]).accept(1);
         let text = asked.text().await?;
         text.lines()
@@ -341,14 +348,19 @@ impl Repo {
             .transpose()
     }
 
-    /// The tree of a commit.
+    /// The tree of a commit. It may be answered from memory: no proof that the commit is still there.
     pub async fn tree_of(&self, commit: &CommitId) -> Result<TreeId, GitError> {
+        if let Some(tree) = self.known_tree(commit) {
+            return Ok(tree);
+        }
         let found = self.objects([format!("{commit}^{{tree}}")]).await?;
-        let tree = found.into_iter().flatten().next();
-        tree.map(TreeId).ok_or_else(|| GitError::NoSuchCommit {
+        let tree = found.into_iter().flatten().next().map(TreeId);
+        let tree = tree.ok_or_else(|| GitError::NoSuchCommit {
             rev: commit.to_string(),
             repo: self.root().to_owned(),
-        })
+        })?;
+        self.learn(commit, &tree, None);
+        Ok(tree)
     }
 
     /// A file as a commit has it; `None` when it has none (or something else) at that path.

@@ -8,6 +8,7 @@ use std::fs;
 
 use woodward_core::{CommitId, Timestamp};
 
+use super::door::Git;
 use super::error::{At, GitError};
 use super::message::{Signature, git_date, signed};
 use super::repo::{Repo, TreeId, batch_check, parse};
@@ -57,6 +58,18 @@ impl Loose {
     }
 }
 
+/// The question what differs from the commit, whatever an agent's configuration would leave out.
+pub(crate) fn status(git: impl FnOnce(&[&str]) -> Git) -> Git {
+    let args = [
+        "status",
+        "--porcelain=v2",
+        "-z",
+        "--untracked-files=normal",
+        "--ignore-submodules=none",
+    ];
+    git(&args).config("core.untrackedCache=false")
+}
+
 impl Repo {
     /// Saves what is uncommitted or untracked (and not ignored) in a worktree; `None` when that is
     /// nothing.
@@ -68,12 +81,25 @@ impl Repo {
         now: Timestamp,
     ) -> Result<Option<Rescue>, GitError> {
         check_branch(task)?;
+        if self.is_pristine(worktree).await {
+            return Ok(None);
+        }
         let loose = self.loose(worktree).await?;
         if loose.is_clean() {
             return Ok(None);
         }
         let commit = self.stash_commit(&loose, why, now).await?;
         Ok(Some(self.pin_rescue(task, commit, why, now).await?))
+    }
+
+    /// Whether git says that there is nothing in a worktree beyond its commit, staged or not. Whatever
+    /// keeps it from answering means no.
+    async fn is_pristine(&self, worktree: &Worktree) -> bool {
+        if !worktree.path.is_dir() {
+            return false;
+        }
+        let asked = status(|args| self.git_in(worktree, args));
+        matches!(asked.timeout(ADD_MAX).run().await, Ok(answer) if answer.stdout.is_empty())
     }
 
     /// The tree of all files in a worktree that are not ignored, committed or not.
@@ -147,7 +173,7 @@ impl Repo {
     /// there was such a thing.
     pub(crate) async fn add_all<G, F, R>(&self, with: G, fresh: F) -> Result<bool, GitError>
     where
-        G: Fn(&[&str]) -> super::door::Git,
+        G: Fn(&[&str]) -> Git,
         F: Fn() -> R,
         R: Future<Output = Result<(), GitError>>,
     {
@@ -253,15 +279,6 @@ impl Repo {
             time: now.0.div_euclid(1_000),
             why: why.to_owned(),
         })
-    }
-
-    /// Makes a ref of ours point to a commit, whatever it pointed to.
-    pub(crate) async fn pin(&self, name: &str, commit: &CommitId) -> Result<(), GitError> {
-        self.git(["update-ref", "--no-deref", name, commit.as_str()])
-            .durable()
-            .run()
-            .await
-            .map(|_| ())
     }
 
     /// What was saved of a task, newest first.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use woodward_core::{CommitId, Timestamp};
 
 use super::error::{At, GitError};
+use super::land::branch_of;
 use super::repo::{Repo, batch_check};
 use super::rescue::RESCUE;
 use super::worktree::admin::{Mark, dot_git, replace};
@@ -162,7 +163,13 @@ impl Repo {
             }
         }
         let tip = self.tip(&worktree.branch).await?;
-        let head = if worktree.admin.is_dir() && there {
+        let head = if let Some(on) = branch_of(&worktree.admin).filter(|_| !self.is_reftable())
+            && on == worktree.branch
+            && tip.is_some()
+            && there
+        {
+            tip.clone()
+        } else if worktree.admin.is_dir() && there {
             let asked = self.git_in(worktree, ["cat-file", "--batch-check=%(objectname)"]);
             let found = batch_check(asked, ["HEAD^{commit}"]).await;
             found.ok().and_then(|mut found| found.pop()?)

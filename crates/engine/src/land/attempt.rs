@@ -253,6 +253,7 @@ impl Right<'_> {
         match repo.advance(&branch, &new, &old).await? {
             Advance::Advanced => {
                 tracing::info!(task = %name, commit = %new, "landed");
+                self.project.moved(&branch, &old, &new).await;
                 self.settle(&intent, IntentState::Landed).await?;
             }
             Advance::Moved { .. } => self.recover(&intent).await?,

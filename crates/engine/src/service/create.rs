@@ -84,10 +84,11 @@ impl Engine {
     ) -> Result<CreateTask> {
         let name = task_name(&draft.name)?;
         let prompt = draft.prompt.map(|text| prompt(&name, text)).transpose()?;
-        let agent = draft
-            .agent
-            .map(|agent| agent_name(config, &agent))
-            .transpose()?;
+        let mut agents = match &draft.agent {
+            Some(names) => agent_names(config, names)?,
+            None => Vec::new(),
+        };
+        let fallback = agents.split_off(agents.len().min(1));
         let base = match draft.base {
             Some(base) => {
                 if project.repo.tip(&base).await?.is_none() {
@@ -115,7 +116,10 @@ impl Engine {
                 priority: draft.priority,
                 after,
                 base,
-                agent,
+                agent: agents.pop(),
+                fallback,
+                model: draft.model.filter(|model| !model.trim().is_empty()),
+                yolo: draft.yolo,
                 review: draft.review,
                 budget: None,
             },
@@ -152,14 +156,15 @@ pub(super) fn empty_text(what: &str) -> Problem {
         .hint("say what to do, or leave it out to create a draft")
 }
 
-fn agent_name(config: &Config, given: &str) -> Result<AgentName, Problem> {
-    let name: AgentName = given
-        .parse()
-        .map_err(|refused: woodward_core::name::BadName| {
-            Problem::new(Code::Usage, refused.to_string())
-        })?;
-    match config.agent(Some(&name)) {
-        Ok(_) => Ok(name),
+/// Agents by name, with commas between them, the preferred one first.
+fn agent_names(config: &Config, given: &str) -> Result<Vec<AgentName>, Problem> {
+    let parse = |name: &str| {
+        let name: Result<AgentName, woodward_core::name::BadName> = name.trim().parse();
+        name.map_err(|refused| Problem::new(Code::Usage, refused.to_string()))
+    };
+    let names = given.split(',').map(parse).collect::<Result<Vec<_>, _>>()?;
+    match config.candidates(&names) {
+        Ok(_) => Ok(names),
         Err(error) => Err(Problem::new(Code::Usage, error.to_string()).hint(error.hint())),
     }
 }

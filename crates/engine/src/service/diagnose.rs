@@ -5,6 +5,7 @@
 
 mod leftovers;
 mod machine;
+mod programs;
 mod rules;
 
 use std::path::Path;

@@ -12,7 +12,7 @@ use woodward_core::step::{create, step};
 use woodward_core::{Actor, EventSeq, Fact, StateKind, Task, Timestamp};
 use woodward_store::{Run, RunState};
 
-use super::view::Others;
+use super::view::{Others, spent};
 use super::{Answered, Found, TaskRef, describe};
 use crate::clock;
 use crate::drive::purpose_text;
@@ -237,6 +237,9 @@ impl Engine {
             id: run.id,
             purpose: purpose_text(&run.purpose),
             agent: run.agent.to_string(),
+            model: woodward_agents::files::load_conversation(&dir).and_then(|talk| talk.model),
+            session: run.session.clone(),
+            spent: spent(run.spend),
             state: state.into(),
             started_at: run.started_at,
             finished_at: run.finished_at,

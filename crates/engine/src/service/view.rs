@@ -115,7 +115,6 @@ impl Engine {
             let ours = worktree.worker == self.inner.worker;
             ours.then(|| project.worktree(&task.name).display().to_string())
         };
-        let spent = task.tally.spent;
         TaskSummary {
             id: task.id,
             name: task.name.clone(),
@@ -132,16 +131,21 @@ impl Engine {
             progress: Progress {
                 runs: known.runs,
                 commits: known.commits,
-                plan: None,
+                plan: known.plan,
                 tests: known.tests,
                 gates: known.gates,
             },
-            spent: (spent.tokens > 0 || spent.micro_usd > 0).then_some(Spent {
-                tokens: spent.tokens,
-                usd_micros: spent.price_known.then_some(spent.micro_usd),
-            }),
+            spent: spent(task.tally.spent),
             queue_position,
             held,
         }
     }
+}
+
+/// What was used, for people; `None` when there is nothing to tell.
+pub(super) fn spent(spend: woodward_core::budget::Spend) -> Option<Spent> {
+    (spend.tokens > 0 || spend.micro_usd > 0).then_some(Spent {
+        tokens: spend.tokens,
+        usd_micros: spend.price_known.then_some(spend.micro_usd),
+    })
 }

@@ -7,6 +7,7 @@ mod create;
 mod follow;
 mod locks;
 mod merge;
+mod processes;
 mod repo;
 mod support;
 mod trash;

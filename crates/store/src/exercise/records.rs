@@ -116,7 +116,13 @@ pub(super) async fn runs_and_gate_results_are_kept(store: Arc<dyn Store>) {
     run.finished_at = Some(Timestamp(20));
     run.note = Some(Note::from("exit 0"));
     world.store.save_run(run.clone()).await.expect("saves");
-    assert_eq!(world.store.load_runs(task.id).await.expect("loads"), [run]);
+    assert_eq!(
+        world.store.load_runs(task.id).await.expect("loads"),
+        [run.clone()]
+    );
+    let since = |at| world.store.load_runs_since(task.project, Timestamp(at));
+    assert_eq!(since(10).await.expect("loads"), [(task.name.clone(), run)]);
+    assert_eq!(since(11).await.expect("loads"), []);
 
     let result = GateResult {
         commit: commit_of(&task),

@@ -1,9 +1,9 @@
 //! Runs.
 
-use woodward_core::TaskId;
+use woodward_core::{ProjectId, TaskId, TaskName, Timestamp};
 
 use crate::conn::{Conn, Op, Param, to_json};
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::ops::tasks;
 use crate::records::{Run, RunState, TaskClaim};
 
@@ -60,5 +60,39 @@ impl Op for LoadRuns {
             )
             .await?;
         rows.iter().map(|row| row.json(0, "run")).collect()
+    }
+}
+
+/// A project's runs that started at a moment or later, oldest first, with the names of their tasks.
+#[derive(Debug)]
+pub(crate) struct LoadRunsSince {
+    pub(crate) project: ProjectId,
+    pub(crate) since: Timestamp,
+}
+
+impl Op for LoadRunsSince {
+    type Out = Vec<(TaskName, Run)>;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Self::Out> {
+        let rows = conn
+            .query(
+                "SELECT named.name, runs.doc FROM runs
+                 JOIN (SELECT id, name FROM tasks WHERE project = $1
+                       UNION ALL SELECT id, name FROM tasks_archive WHERE project = $1) AS named
+                   ON named.id = runs.task
+                 WHERE runs.started_at >= $2 ORDER BY runs.started_at, runs.id",
+                &[self.project.into(), self.since.into()],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| {
+                let name = row.text(0)?;
+                let name = name
+                    .parse()
+                    .map_err(|_| StoreError::corrupt("task", format!("bad name `{name}`")))?;
+                Ok((name, row.json(1, "run")?))
+            })
+            .collect()
     }
 }

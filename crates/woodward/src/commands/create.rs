@@ -45,9 +45,16 @@ pub(crate) struct Create {
     /// Higher goes first, from -128 to 127
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i8>,
-    /// The agent, as woodward.yaml names it
+    /// The agent: a known program, or a name of woodward.yaml; of several with commas, the first that
+    /// can be used now does the work
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+    /// The model, as the agent calls it
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Never ask me: the agent may do everything that no rule denies, with all rights that I have
+    #[arg(long)]
+    yolo: bool,
     /// The branch to start from and land on
     #[arg(long, value_name = "BRANCH")]
     base: Option<String>,
@@ -135,6 +142,8 @@ impl Create {
                 task.priority = self.priority.unwrap_or(0);
             }
             task.agent = task.agent.take().or_else(|| self.agent.clone());
+            task.model = task.model.take().or_else(|| self.model.clone());
+            task.yolo |= self.yolo;
             task.base = task.base.take().or_else(|| self.base.clone());
             task.review = task.review.or(self.review.map(Into::into));
         }

@@ -49,6 +49,12 @@ fn wishes(draft: &TaskDraft) -> String {
     if let Some(agent) = &draft.agent {
         wishes += &format!("; agent {agent}");
     }
+    if let Some(model) = &draft.model {
+        wishes += &format!("; model {model}");
+    }
+    if draft.yolo {
+        wishes += "; never asks";
+    }
     if let Some(base) = &draft.base {
         wishes += &format!("; base {base}");
     }

@@ -168,6 +168,12 @@ impl Card<'_> {
                 moment(run.started_at, self.zone),
                 took.unwrap_or_else(|| one_line(&run.state)),
             ];
+            if let Some(model) = &run.model {
+                parts[1] += &format!(" ({})", one_line(model));
+            }
+            if let Some(spent) = &run.spent {
+                parts.push(super::progress::cost(spent));
+            }
             if let Some(note) = &run.note {
                 parts.push(one_line(note));
             }
@@ -275,6 +281,9 @@ mod tests {
                 id: RunId::new(uuid::Uuid::nil()),
                 purpose: "first".into(),
                 agent: "mine".into(),
+                model: None,
+                session: None,
+                spent: None,
                 state: "finished".into(),
                 started_at: sample::NOW - Millis::from_mins(20),
                 finished_at: Some(sample::NOW - Millis::from_mins(1)),

@@ -70,15 +70,18 @@ fn every_wish_is_sent_and_acknowledged() {
         "--priority",
         "-3",
         "--agent",
-        "mine",
+        "mine,codex",
+        "--model",
+        "opus",
+        "--yolo",
         "--base",
         "next",
         "--review",
         "never",
     ];
     assert_snapshot!(place.seen(&args), @"
-    $ woodward create fix-login -p Fix #12 --after docs --after prices --priority -3 --agent mine --base next --review never
-    created fix-login (queued; after docs, prices; priority -3; agent mine; base next; review never) 01900000-0000-7000-8000-000000000001
+    $ woodward create fix-login -p Fix #12 --after docs --after prices --priority -3 --agent mine,codex --model opus --yolo --base next --review never
+    created fix-login (queued; after docs, prices; priority -3; agent mine,codex; model opus; never asks; base next; review never) 01900000-0000-7000-8000-000000000001
     !   ↳ woodward status
     ");
     let task = created(&standin).tasks.remove(0);
@@ -91,7 +94,9 @@ fn every_wish_is_sent_and_acknowledged() {
         "prices"
       ],
       "priority": -3,
-      "agent": "mine",
+      "agent": "mine,codex",
+      "model": "opus",
+      "yolo": true,
       "base": "next",
       "review": "never"
     }

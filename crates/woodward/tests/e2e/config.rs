@@ -58,7 +58,8 @@ fn the_everyday_form_works_as_it_stands() {
 
 #[test]
 fn the_form_with_reactions_is_understood_and_doctor_names_what_is_not_active() {
-    let scene = with(REACTIONS);
+    let absent = "agents: { claude-code: { kind: claude-code, command: [/nonexistent/claude] } }\n";
+    let scene = with(&format!("{REACTIONS}{absent}"));
     scene.ok(&["init", "-q"]);
     let diagnosis: Diagnosis = {
         let ran = scene.run(&["doctor", "--json"]);
@@ -72,13 +73,14 @@ fn the_form_with_reactions_is_understood_and_doctor_names_what_is_not_active() {
         .filter(|check| check.state != CheckState::Ok)
         .map(|check| format!("{}: {}\n", check.name, check.found))
         .collect();
-    for word in ["tmux", "reactions", "claude-code"] {
+    for word in ["reactions", "claude-code", "Claude Code is not installed"] {
         assert!(notes.contains(word), "{word} is not named:\n{notes}");
     }
-    // What can't run yet says so instead of hanging.
+    // What can't run says so at once, and how to help it.
     scene.ok(&["create", "one", "-p", "x"]);
     let why = scene.failed("one");
-    assert!(why.contains("claude-code"), "{why}");
+    assert!(why.contains("/nonexistent/claude"), "{why}");
+    assert!(why.contains("npm install -g"), "{why}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod disks;
 mod input;
 mod merge;
 mod order;
+mod processes;
 mod recover;
 mod repositories;
 mod scene;

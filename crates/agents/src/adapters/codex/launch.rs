@@ -29,7 +29,7 @@ pub(super) fn start(spec: &Spec) -> Start {
     }
 }
 
-fn settings(spec: &Spec) -> Vec<String> {
+pub(crate) fn settings(spec: &Spec) -> Vec<String> {
     let text = |path: &Path| json!(path.to_string_lossy()).to_string();
     // A path inside of a dotted key would not be understood.
     let trust = format!(
@@ -53,14 +53,14 @@ fn settings(spec: &Spec) -> Vec<String> {
 
 /// The configuration of ours. In the directory for temporary files Codex's sandbox does not work, so
 /// there is none there.
-pub(super) fn own_home(spec: &Spec) -> Option<PathBuf> {
+pub(crate) fn own_home(spec: &Spec) -> Option<PathBuf> {
     let temporary = std::env::temp_dir();
     (spec.own_config && !spec.home.starts_with(temporary) && !spec.home.starts_with("/tmp"))
         .then(|| spec.home.join("config"))
 }
 
 /// Makes the configuration of ours, with the person's own login.
-pub(super) fn seed(spec: &Spec) -> std::io::Result<()> {
+pub(crate) fn seed(spec: &Spec) -> std::io::Result<()> {
     let Some(home) = own_home(spec) else {
         return Ok(());
     };
@@ -80,8 +80,8 @@ pub(super) fn seed(spec: &Spec) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The request that begins or resumes the conversation.
-pub(super) fn thread(spec: &Spec, cwd: &Path) -> (&'static str, Value) {
+/// When it asks, and what it may do without.
+pub(crate) fn trust(spec: &Spec) -> (&'static str, &'static str) {
     let yolo = spec.rules.mode == Mode::Yolo;
     // What the project denies can only be denied if it is asked about.
     let asks = match (spec.rules.deny.is_empty(), yolo) {
@@ -94,6 +94,12 @@ pub(super) fn thread(spec: &Spec, cwd: &Path) -> (&'static str, Value) {
     } else {
         "workspace-write"
     };
+    (asks, sandbox)
+}
+
+/// The request that begins or resumes the conversation.
+pub(super) fn thread(spec: &Spec, cwd: &Path) -> (&'static str, Value) {
+    let (asks, sandbox) = trust(spec);
     let mut params = json!({
         "cwd": cwd,
         "approvalPolicy": asks,

@@ -1,45 +1,60 @@
-//! Agents: named, known and written in place, and which of them is the default.
+//! Agents: named, known and written in place, and which of them do the work by default.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use woodward_agents::adapters::command::{PromptBy as RowPrompt, Row, UsageAt};
+use woodward_agents::permission::{Mode, Rules};
+use woodward_agents::{Facts, Kind};
 use woodward_core::AgentName;
 
-use super::super::file::{AgentFile, AgentRef};
-use super::super::later::KNOWN_AGENTS;
+use super::super::agent::{AgentFile, AgentRef, AgentsFile, PermissionsFile, PromptBy, Trust};
 use super::super::near::nearest;
 use super::super::tree::{Step, Step::Key};
-use super::super::{Agent, EnvRules};
+use super::super::{Agent, Driving, EnvPattern, EnvRules, KNOWN_AGENTS};
 use super::{Findings, plain};
 
 /// The name of an agent that is written in place.
 const INLINE_NAME: &str = "agent";
 
 /// The agents of a file.
-#[derive(Default)]
-pub(super) struct Agents {
-    pub(super) default: Option<AgentName>,
+pub(super) struct Agents<'a> {
+    /// Those that do the work by default, the preferred one first.
+    pub(super) defaults: Vec<AgentName>,
     pub(super) named: BTreeMap<AgentName, Agent>,
-    pub(super) known: BTreeSet<AgentName>,
+    environment: &'a EnvRules,
+    permissions: &'a PermissionsFile,
 }
 
-impl Agents {
+impl<'a> Agents<'a> {
     pub(super) fn checked(
-        named: impl Iterator<Item = (AgentName, AgentFile)>,
+        agents: AgentsFile,
         top: Option<AgentRef>,
         orchestrator: Option<AgentRef>,
-        environment: &EnvRules,
+        environment: &'a EnvRules,
+        permissions: &'a PermissionsFile,
         findings: &mut Findings<'_>,
     ) -> Self {
-        let mut agents = Self::default();
-        for (name, agent) in named {
-            let text = name.to_string();
-            agents.add(
-                name,
-                agent,
-                &[Key("agents"), Key(&text)],
-                environment,
-                findings,
-            );
+        let mut all = Self {
+            defaults: Vec::new(),
+            named: BTreeMap::new(),
+            environment,
+            permissions,
+        };
+        let mut listed = Vec::new();
+        match agents {
+            AgentsFile::Map(named) => {
+                for (name, agent) in named {
+                    let text = name.0.to_string();
+                    all.add(name.0, agent, &[Key("agents"), Key(&text)], findings);
+                }
+            }
+            AgentsFile::List(names) => {
+                let path: &[Step<'_>] = &[Key("agents")];
+                for name in names {
+                    all.refer(&name.0, path, findings);
+                    listed.push(name.0);
+                }
+            }
         }
         let top_path: &[Step<'_>] = &[Key("agent")];
         let path: &[Step<'_>] = &[Key("orchestrator"), Key("agent")];
@@ -47,79 +62,157 @@ impl Agents {
             (Some(_), Some(_)) => {
                 let what = "the default agent is given here and in `orchestrator.agent`";
                 findings.wrong(top_path, what, "keep one of them");
-                return agents;
+                return all;
             }
             (Some(top), None) => (top, top_path),
             (None, Some(own)) => (own, path),
-            (None, None) => return agents,
+            (None, None) => {
+                all.defaults = listed;
+                return all;
+            }
         };
         match default {
-            AgentRef::Name(name) => agents.refer(name.0, path, findings),
+            AgentRef::Names(names) => {
+                for name in names {
+                    all.refer(&name.0, path, findings);
+                    all.defaults.push(name.0);
+                }
+            }
             AgentRef::Inline(agent) => {
                 let name: AgentName = INLINE_NAME.parse().expect("a valid name");
-                if agents.named.contains_key(&name) {
+                if all.named.contains_key(&name) {
                     let what = "the agent written here is called `agent`, as one of `agents` is";
                     findings.wrong(path, what, "give the one in `agents` another name");
                 }
-                agents.add(name.clone(), *agent, path, environment, findings);
-                agents.default = Some(name);
+                all.add(name.clone(), *agent, path, findings);
+                all.defaults = vec![name];
             }
         }
-        agents
+        all
     }
 
     fn add(
         &mut self,
         name: AgentName,
-        agent: AgentFile,
+        file: AgentFile,
         path: &[Step<'_>],
-        environment: &EnvRules,
         findings: &mut Findings<'_>,
     ) {
-        let Some(command) = agent.command else {
-            if KNOWN_AGENTS.contains(&name.as_str()) {
-                findings.inactive(path, not_yet_driven(&name));
-                self.known.insert(name);
-            } else {
-                let known = KNOWN_AGENTS.join(", ");
-                let hint = format!("add `command: …`; only these will need none: {known}");
-                findings.wrong(path, "`command` is missing", hint);
-            }
-            return;
+        let kind = match file.kind {
+            Some(kind) => Some(kind.kind()),
+            // A command of one's own under a known name is what it always was: any command.
+            None if file.command.is_some() => None,
+            None => Facts::by_name(name.as_str()).map(|facts| facts.kind),
         };
-        let mut rules = environment.clone();
-        rules.pass.extend(agent.pass_env);
-        rules.set.extend(plain(&agent.env));
+        let by_row = file.prompt == PromptBy::Argument
+            || !file.resume.is_empty()
+            || !file.session.is_empty()
+            || !file.model_args.is_empty()
+            || file.session_line.is_some()
+            || file.usage.is_some()
+            || file.waiting_line.is_some();
+        if kind.is_some() && (by_row || file.prompt != PromptBy::default()) {
+            let what = "how a known program is fed and read is not to be said";
+            findings.wrong(path, what, "leave out `kind`, or the keys for commands");
+        }
+        let driving = match (kind, &file.command) {
+            (Some(kind), command) => Driving::Hosted {
+                kind,
+                program: match command {
+                    Some(command) => command.argv(),
+                    None => vec![kind.facts().program.to_owned()],
+                },
+            },
+            (None, Some(command)) if by_row => Driving::Hosted {
+                kind: Kind::Command,
+                program: command.argv(),
+            },
+            (None, Some(command)) => Driving::Plain(command.clone()),
+            (None, None) => {
+                let known = KNOWN_AGENTS.join(", ");
+                let hint = format!("add `command: …`, or `kind:` one of {known}");
+                findings.wrong(path, "`command` is missing", hint);
+                return;
+            }
+        };
+        let mut rules = self.environment.clone();
+        if let Some(kind) = kind {
+            let patterns = kind.facts().env.iter();
+            rules
+                .pass
+                .extend(patterns.map(|text| EnvPattern::written(text)));
+        }
+        rules.pass.extend(file.pass_env);
+        rules.set.extend(plain(&file.env));
+        let permissions = file.permissions.as_ref().unwrap_or(self.permissions);
         let agent = Agent {
             name: name.clone(),
-            command,
-            prompt: agent.prompt,
+            driving,
+            args: file.args,
+            model: file.model,
+            prompt: file.prompt,
+            row: Row {
+                prompt: match file.prompt {
+                    PromptBy::Stdin => RowPrompt::Stdin,
+                    PromptBy::File => RowPrompt::File,
+                    PromptBy::Argument => RowPrompt::Argument,
+                },
+                resume: file.resume,
+                session: file.session,
+                model: file.model_args,
+                session_line: file.session_line,
+                usage: file.usage.map(|at| UsageAt {
+                    input: at.input,
+                    output: at.output,
+                    usd: at.usd,
+                    per_step: at.per_step,
+                }),
+                waiting_line: file.waiting_line,
+            },
+            own_config: file.own_config,
+            permissions: Rules {
+                mode: match permissions.mode {
+                    Trust::Careful => Mode::Careful,
+                    Trust::Yolo => Mode::Yolo,
+                },
+                allow: permissions.allow.clone(),
+                deny: permissions.deny.clone(),
+                ..Rules::default()
+            },
             environment: rules,
-            timeout: agent.timeout.0,
-            stall_timeout: agent.stall_timeout.0.map(|span| span.0),
+            timeout: file.timeout.0,
+            stall_timeout: file.stall_timeout.0.map(|span| span.0),
         };
         self.named.insert(name, agent);
     }
 
-    fn refer(&mut self, name: AgentName, path: &[Step<'_>], findings: &mut Findings<'_>) {
-        let is_known = KNOWN_AGENTS.contains(&name.as_str());
-        if !self.named.contains_key(&name) && !self.known.contains(&name) {
-            if is_known {
-                findings.inactive(path, not_yet_driven(&name));
-                self.known.insert(name.clone());
-            } else {
-                let own = self.named.keys().map(AgentName::as_str);
-                let hint = match nearest(name.as_str(), own.chain(KNOWN_AGENTS)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("add it: `agents: {{ {name}: {{ command: \"…\" }} }}`"),
-                };
-                findings.wrong(path, format!("there is no agent `{name}`"), hint);
-            }
+    /// The programs that Woodward knows, as they are without a word about them.
+    pub(super) fn known(&self, findings: &mut Findings<'_>) -> BTreeMap<AgentName, Agent> {
+        let mut known = Self {
+            defaults: Vec::new(),
+            named: BTreeMap::new(),
+            ..*self
+        };
+        for name in KNOWN_AGENTS.iter().filter_map(|name| name.parse().ok()) {
+            known.add(name, AgentFile::default(), &[], findings);
         }
-        self.default = Some(name);
+        known.named
     }
-}
 
-fn not_yet_driven(name: &AgentName) -> String {
-    format!("Woodward can't drive {name} by itself yet; give it a `command` until then")
+    /// Sees to it that a name stands for an agent.
+    fn refer(&mut self, name: &AgentName, path: &[Step<'_>], findings: &mut Findings<'_>) {
+        if self.named.contains_key(name) {
+            return;
+        }
+        if Facts::by_name(name.as_str()).is_some() {
+            self.add(name.clone(), AgentFile::default(), path, findings);
+            return;
+        }
+        let own = self.named.keys().map(AgentName::as_str);
+        let hint = match nearest(name.as_str(), own.chain(KNOWN_AGENTS)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("add it: `agents: {{ {name}: {{ command: \"…\" }} }}`"),
+        };
+        findings.wrong(path, format!("there is no agent `{name}`"), hint);
+    }
 }

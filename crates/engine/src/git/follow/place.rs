@@ -8,8 +8,9 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::{Followed, Looked, Verdict, git_at, index_line};
+use super::{Followed, Looked, Verdict, git_at};
 use crate::git::error::{At, GitError};
+use crate::git::index::fresh;
 use crate::git::os_path;
 use crate::git::repo::Repo;
 use crate::git::worktree::admin::unique;
@@ -41,20 +42,24 @@ impl Repo {
         todo: &[Looked],
         aside: &Path,
     ) -> Result<(), GitError> {
-        let input: Vec<u8> = todo
-            .iter()
-            .flat_map(|one| index_line(&one.change))
-            .collect();
-        if input.is_empty() {
+        let come = todo.iter().filter_map(|one| {
+            let new = one.change.new.as_ref()?;
+            Some((
+                one.change.path.as_slice(),
+                new.mode.as_str(),
+                new.blob.as_str(),
+            ))
+        });
+        let rows: Vec<_> = come.collect();
+        if rows.is_empty() {
             return Ok(());
         }
         let index = aside.join("index");
-        let fill = git_at(self, checkout, &["update-index", "-z", "--index-info"]);
-        fill.env("GIT_INDEX_FILE", &index)
-            .write()
-            .stdin(input)
-            .run()
-            .await?;
+        let bytes = fresh(&rows).ok_or_else(|| GitError::Unexpected {
+            verb: "diff-tree",
+            what: "a mode or an object name that is none".into(),
+        })?;
+        fs::write(&index, bytes).at("write", &index)?;
         let mut prefix = std::ffi::OsString::from("--prefix=");
         prefix.push(files(aside));
         prefix.push("/");

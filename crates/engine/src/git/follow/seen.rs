@@ -89,14 +89,8 @@ impl Repo {
         checkout: &Path,
         changes: &[Change],
         staged: &HashMap<Vec<u8>, Option<Entry>>,
-        unsure: &HashSet<&[u8]>,
+        unsure: &HashSet<Vec<u8>>,
     ) -> Result<HashMap<Vec<u8>, Seen>, GitError> {
-        let mode = git_at(
-            self,
-            checkout,
-            &["config", "--type=bool", "--get", "core.fileMode"],
-        );
-        let modes_count = mode.accept(1).text().await? != "false";
         let going: HashSet<&[u8]> = changes
             .iter()
             .filter(|change| change.old.is_some() && change.new.is_none())
@@ -130,6 +124,15 @@ impl Repo {
                 }
             }
         }
+        if read.is_empty() {
+            return Ok(seen);
+        }
+        let mode = git_at(
+            self,
+            checkout,
+            &["config", "--type=bool", "--get", "core.fileMode"],
+        );
+        let modes_count = mode.accept(1).text().await? != "false";
         let paths: Vec<_> = read
             .iter()
             .map(|(change, _, _)| change.path.as_slice())

@@ -1,12 +1,9 @@
 //! The project's repository and its rules.
 
-use std::path::Path;
-
 use woodward_api::Check;
 
 use super::machine::room;
 use super::{bad, good, note};
-use crate::config::{Command, Config};
 use crate::engine::Engine;
 use crate::project::{CONFIG_FILE, Project};
 
@@ -18,7 +15,7 @@ impl Engine {
             Ok(config) => {
                 checks.push(good("config", format!("{CONFIG_FILE} makes sense")));
                 checks.extend(uncommitted(project).await);
-                checks.extend(agents(&config));
+                checks.extend(super::programs::agents(&config).await);
                 if config.gates().is_empty() {
                     checks.push(note(
                         "gates",
@@ -113,41 +110,4 @@ async fn uncommitted(project: &Project) -> Option<Check> {
             Some(format!("git add {CONFIG_FILE} && git commit")),
         )),
     }
-}
-
-fn agents(config: &Config) -> Vec<Check> {
-    let mut checks: Vec<Check> = config
-        .agents()
-        .map(|agent| {
-            let program = match &agent.command {
-                Command::Argv(argv) => argv.first().cloned().unwrap_or_default(),
-                Command::Shell(text) => text
-                    .split_whitespace()
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned(),
-            };
-            match find(&program) {
-                true => good(&format!("agent {}", agent.name), agent.command.shown()),
-                // A shell may know it as a function or from the worktree.
-                false => note(
-                    &format!("agent {}", agent.name),
-                    format!("`{program}` is not a program on PATH"),
-                    Some("fine if it is part of the repository".into()),
-                ),
-            }
-        })
-        .collect();
-    if let Err(none) = config.agent(None) {
-        checks.push(bad("agent", none.to_string(), none.hint()));
-    }
-    checks
-}
-
-fn find(program: &str) -> bool {
-    if program.contains('/') {
-        return Path::new(program).exists();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }

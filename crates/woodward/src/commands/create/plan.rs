@@ -79,6 +79,10 @@ struct Entry {
     #[serde(default)]
     agent: Option<String>,
     #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    yolo: bool,
+    #[serde(default)]
     base: Option<String>,
     #[serde(default)]
     review: Option<ReviewRule>,
@@ -120,6 +124,8 @@ fn yaml(text: &str) -> Result<Vec<TaskDraft>, String> {
         },
         priority: entry.priority,
         agent: entry.agent,
+        model: entry.model,
+        yolo: entry.yolo,
         base: entry.base,
         review: entry.review,
     };

@@ -1,0 +1,465 @@
+//! Claude Code in a terminal.
+//!
+//! Its hooks say when it has started, taken a prompt, asked and stopped; its transcript says the rest:
+//! what was said and done, that a person interrupted it, and what it cost. A prompt is accepted when
+//! the hook for it names the same text. Its dialogs at the start come before any hook, so nothing is
+//! typed into them. It asks for every tool that is not plainly harmless, and the project's rules
+//! answer by the same hook.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::conduct::{ARGUMENT_MAX, Answer, Opening, Side, Sign, as_words, conduct};
+use super::follow::Follow;
+use super::hook::{Hooks, NAME, Said, WAIT_MAX};
+use super::hub::Glance;
+use super::pty::Start;
+use crate::adapters::claude::ask;
+use crate::adapters::claude::start::{self, ASKED};
+use crate::adapters::common::{excerpt, note, now, one_line, text, what, words};
+use crate::event::{Ending, Event, Reply, ToolKind};
+use crate::failure;
+use crate::files;
+use crate::permission::Request;
+use crate::spec::{SessionId, Spec};
+use crate::usage::Usage;
+use crate::wire::Wire;
+
+const EVENTS: &[&str] = &[
+    "SessionStart",
+    "UserPromptSubmit",
+    "PermissionRequest",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "Notification",
+    "Stop",
+    "StopFailure",
+    "SessionEnd",
+];
+
+/// How its title begins when it does not work.
+const IDLE_TITLE: char = '✳';
+
+pub(super) async fn converse(dir: &Path, spec: &Spec, wire: &mut Wire) -> Option<Ending> {
+    match prepare(dir, spec) {
+        Ok((opening, mut side)) => conduct(dir, spec, wire, opening, &mut side).await.ending(),
+        Err(error) => {
+            let note = format!("its settings can't be written: {error}");
+            Some(Ending::Unfit { note })
+        }
+    }
+}
+
+fn prepare(dir: &Path, spec: &Spec) -> std::io::Result<(Opening, Claude)> {
+    let prompt = as_words(&std::fs::read_to_string(&spec.prompt)?);
+    let settings = spec.home.join(format!(
+        "terminal-{}.json",
+        dir.file_name().unwrap_or_default().to_string_lossy()
+    ));
+    files::save_json(&settings, &hooks_for(dir)?)?;
+    let env = start::environment(spec)?;
+    let mut argv = spec.program.clone();
+    argv.extend(["--settings".into(), settings.display().to_string()]);
+    argv.extend(["--permission-mode".into(), "manual".into()]);
+    let resumed = match &spec.session {
+        SessionId::New(id) => {
+            argv.extend(["--session-id".into(), id.clone()]);
+            false
+        }
+        SessionId::Resume(id) => {
+            argv.extend(["--resume".into(), id.clone()]);
+            true
+        }
+    };
+    if let Some(model) = &spec.model {
+        argv.extend(["--model".into(), model.clone()]);
+    }
+    argv.extend(spec.args.iter().cloned());
+    let empty = prompt.trim().is_empty();
+    let paste = prompt.len() > ARGUMENT_MAX;
+    if !paste && !empty {
+        argv.extend(["--".into(), prompt.clone()]);
+    }
+    let side = Claude {
+        hooks: Hooks::open(dir)?,
+        settings,
+        started: false,
+        resumed,
+        working: !paste && !empty,
+        dialogs: Vec::new(),
+        transcript: None,
+        counted: HashSet::new(),
+        used: Usage::default(),
+    };
+    let opening = Opening {
+        start: Start { argv, env },
+        prompt,
+        paste,
+    };
+    Ok((opening, side))
+}
+
+fn hooks_for(dir: &Path) -> std::io::Result<Value> {
+    let program = std::env::current_exe()?;
+    let command = format!(
+        "{} {NAME} {}",
+        quoted(&program.display().to_string()),
+        quoted(&dir.display().to_string())
+    );
+    let all: serde_json::Map<String, Value> = EVENTS
+        .iter()
+        .map(|&event| {
+            let hook = json!({
+                "type": "command",
+                "command": command,
+                "timeout": WAIT_MAX.as_secs(),
+            });
+            (event.to_owned(), json!([{ "hooks": [hook] }]))
+        })
+        .collect();
+    Ok(json!({ "hooks": all, "permissions": { "ask": ASKED } }))
+}
+
+/// One word of a shell's.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A dialog that is open.
+#[derive(Debug)]
+struct Dialog {
+    key: String,
+    tool: String,
+    input: Value,
+    /// Its title has not been idle since; before that, an active title says nothing.
+    seen_idle: bool,
+}
+
+struct Claude {
+    hooks: Hooks,
+    settings: PathBuf,
+    started: bool,
+    resumed: bool,
+    working: bool,
+    dialogs: Vec<Dialog>,
+    transcript: Option<Follow>,
+    /// Messages whose use is counted: each is told several times.
+    counted: HashSet<String>,
+    used: Usage,
+}
+
+impl Drop for Claude {
+    fn drop(&mut self) {
+        // It is of no use to anybody else.
+        let _ = std::fs::remove_file(&self.settings);
+    }
+}
+
+impl Side for Claude {
+    fn look(&mut self, glance: &Glance) -> Vec<Sign> {
+        let mut signs = Vec::new();
+        for said in self.hooks.take() {
+            // What was said and done before comes first.
+            self.read_transcript(&mut signs);
+            self.hear(said, &mut signs);
+        }
+        self.read_transcript(&mut signs);
+        let hooks = &self.hooks;
+        self.dialogs.retain(|dialog| {
+            let taken = hooks.is_taken(&dialog.key);
+            if taken {
+                signs.push(Sign::Answered(dialog.key.clone()));
+            }
+            !taken
+        });
+        let idle = glance.title.starts_with(IDLE_TITLE);
+        let works = !idle && !glance.title.is_empty();
+        let mut closed = Vec::new();
+        for dialog in &mut self.dialogs {
+            dialog.seen_idle |= idle;
+            if works && dialog.seen_idle {
+                closed.push(dialog.key.clone());
+            }
+        }
+        for key in closed {
+            self.close(&key, &mut signs);
+        }
+        signs
+    }
+
+    fn is_ready(&self, glance: &Glance) -> bool {
+        self.started && !self.working && self.dialogs.is_empty() && glance.takes_paste
+    }
+
+    fn has_dialog(&self, _: &Glance) -> bool {
+        !self.started || !self.dialogs.is_empty()
+    }
+
+    fn answer(&mut self, key: &str, reply: &Reply, _: &Glance) -> Answer {
+        let Some(dialog) = self.dialogs.iter().find(|dialog| dialog.key == key) else {
+            return Answer::Cannot;
+        };
+        // These want more than a yes.
+        if matches!(dialog.tool.as_str(), "AskUserQuestion" | "ExitPlanMode") {
+            return Answer::Cannot;
+        }
+        let decision = match reply {
+            Reply::Allow { .. } => json!({"behavior": "allow"}),
+            Reply::Deny { note } => json!({"behavior": "deny", "message": note}),
+            Reply::Text(_) => return Answer::Cannot,
+        };
+        let answer = json!({"hookSpecificOutput": {
+            "hookEventName": "PermissionRequest",
+            "decision": decision,
+        }});
+        match self.hooks.answer(key, &answer) {
+            Ok(()) => Answer::Sent,
+            Err(_) => Answer::Cannot,
+        }
+    }
+}
+
+impl Claude {
+    fn hear(&mut self, said: Said, signs: &mut Vec<Sign>) {
+        let value = &said.value;
+        match text(value, "hook_event_name") {
+            "SessionStart" => {
+                self.started = true;
+                let path = Path::new(text(value, "transcript_path"));
+                if self
+                    .transcript
+                    .as_ref()
+                    .is_none_or(|follow| follow.path() != path)
+                {
+                    // What is in there already was said in an earlier run.
+                    let old = std::fs::metadata(path).map_or(0, |meta| meta.len());
+                    let from = if self.resumed { old } else { 0 };
+                    self.transcript = Some(Follow::from(path, from));
+                }
+                signs.push(Sign::Say(Event::Started {
+                    session: Some(text(value, "session_id").to_owned()),
+                    model: Some(text(value, "model").to_owned()).filter(|model| !model.is_empty()),
+                    version: None,
+                }));
+            }
+            "UserPromptSubmit" => {
+                self.started = true;
+                self.working = true;
+                self.close_all(signs);
+                signs.push(Sign::Prompted(text(value, "prompt").to_owned()));
+            }
+            "PermissionRequest" => {
+                let tool = text(value, "tool_name").to_owned();
+                let input = value.get("tool_input").cloned().unwrap_or_default();
+                signs.push(Sign::Asked {
+                    key: said.key.clone(),
+                    text: asked(&tool, &input),
+                    request: request(&tool, &input),
+                });
+                self.dialogs.push(Dialog {
+                    key: said.key,
+                    tool,
+                    input,
+                    seen_idle: false,
+                });
+            }
+            "PostToolUse" | "PostToolUseFailure" => {
+                let (tool, input) = (text(value, "tool_name"), value.get("tool_input"));
+                let closed = self
+                    .dialogs
+                    .iter()
+                    .find(|dialog| dialog.tool == tool && Some(&dialog.input) == input)
+                    .map(|dialog| dialog.key.clone());
+                if let Some(key) = closed {
+                    self.close(&key, signs);
+                }
+            }
+            "Notification" if text(value, "notification_type") == "idle_prompt" => {
+                self.end_turn(Ending::Interrupted, signs);
+            }
+            "Stop" => self.end_turn(Ending::Completed, signs),
+            "StopFailure" => {
+                let words = [text(value, "error"), text(value, "error_details")].join(": ");
+                let words = match text(value, "last_assistant_message") {
+                    "" => words,
+                    message => format!("{words}: {message}"),
+                };
+                let ending = failure::from_text(&words, now()).unwrap_or(Ending::ApiFailed {
+                    status: None,
+                    note: note(&words),
+                });
+                self.end_turn(ending, signs);
+            }
+            _ => {}
+        }
+    }
+
+    fn end_turn(&mut self, ending: Ending, signs: &mut Vec<Sign>) {
+        if std::mem::take(&mut self.working) {
+            self.close_all(signs);
+            signs.push(Sign::Say(Event::TurnEnded(ending)));
+        }
+    }
+
+    fn close(&mut self, key: &str, signs: &mut Vec<Sign>) {
+        self.dialogs.retain(|dialog| dialog.key != key);
+        // An answer of ours that it took just now counts.
+        if self.hooks.is_taken(key) {
+            signs.push(Sign::Answered(key.to_owned()));
+        } else {
+            self.hooks.release(key);
+            signs.push(Sign::Closed(key.to_owned()));
+        }
+    }
+
+    fn close_all(&mut self, signs: &mut Vec<Sign>) {
+        for key in self
+            .dialogs
+            .iter()
+            .map(|d| d.key.clone())
+            .collect::<Vec<_>>()
+        {
+            self.close(&key, signs);
+        }
+    }
+
+    fn read_transcript(&mut self, signs: &mut Vec<Sign>) {
+        let Some(follow) = &mut self.transcript else {
+            return;
+        };
+        for line in follow.next() {
+            if line.get("isSidechain") == Some(&Value::Bool(true)) {
+                continue;
+            }
+            match text(&line, "type") {
+                "assistant" => self.assistant(&line["message"], signs),
+                "user" => self.user(&line["message"], signs),
+                "cost-state" => {
+                    if let Some(usd) = line.get("totalCostUSD").and_then(Value::as_f64) {
+                        let micro = (usd * 1e6).round();
+                        #[expect(
+                            clippy::cast_possible_truncation,
+                            clippy::cast_sign_loss,
+                            reason = "money is not negative, and less than the world has"
+                        )]
+                        let micro = micro.max(0.0) as u64;
+                        self.used.micro_usd = Some(micro);
+                        signs.push(Sign::Say(Event::Used(self.used.clone())));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn assistant(&mut self, message: &Value, signs: &mut Vec<Sign>) {
+        for part in message["content"].as_array().into_iter().flatten() {
+            match text(part, "type") {
+                "text" => signs.push(Sign::Say(Event::Text {
+                    text: words(text(part, "text")),
+                })),
+                "tool_use" => {
+                    let name = text(part, "name").to_owned();
+                    signs.push(Sign::Say(Event::Tool {
+                        id: text(part, "id").to_owned(),
+                        kind: kind(&name),
+                        what: used_on(&part["input"]),
+                        name,
+                    }));
+                }
+                _ => {}
+            }
+        }
+        if self.counted.insert(text(message, "id").to_owned()) {
+            let count = |key: &str| message["usage"][key].as_u64().unwrap_or(0);
+            let step = Usage {
+                input: count("input_tokens") + count("cache_creation_input_tokens"),
+                cached: count("cache_read_input_tokens"),
+                output: count("output_tokens"),
+                micro_usd: None,
+            };
+            self.used = self.used.plus(&step);
+            signs.push(Sign::Say(Event::Used(self.used.clone())));
+        }
+    }
+
+    fn user(&mut self, message: &Value, signs: &mut Vec<Sign>) {
+        for part in message["content"].as_array().into_iter().flatten() {
+            match text(part, "type") {
+                "tool_result" => {
+                    let output = match &part["content"] {
+                        Value::String(output) => output.clone(),
+                        Value::Array(parts) => {
+                            let texts = parts.iter().map(|part| text(part, "text"));
+                            texts.collect::<Vec<_>>().join("\n")
+                        }
+                        _ => String::new(),
+                    };
+                    signs.push(Sign::Say(Event::ToolEnded {
+                        id: text(part, "tool_use_id").to_owned(),
+                        ok: part.get("is_error") != Some(&Value::Bool(true)),
+                        output: excerpt(&output),
+                    }));
+                }
+                "text" if text(part, "text").starts_with("[Request interrupted by user") => {
+                    self.end_turn(Ending::Interrupted, signs);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn kind(tool: &str) -> ToolKind {
+    match tool {
+        "Bash" => ToolKind::Run,
+        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => ToolKind::Edit,
+        "Read" | "Glob" | "Grep" | "LS" => ToolKind::Read,
+        "WebFetch" | "WebSearch" => ToolKind::Fetch,
+        _ => ToolKind::Other,
+    }
+}
+
+fn used_on(input: &Value) -> String {
+    [
+        "command",
+        "file_path",
+        "notebook_path",
+        "pattern",
+        "url",
+        "path",
+        "query",
+    ]
+    .iter()
+    .find_map(|key| input.get(key).and_then(Value::as_str))
+    .map_or_else(|| one_line(input), what)
+}
+
+/// What it wants to be allowed; `None` where it asks something else.
+fn request(tool: &str, input: &Value) -> Option<Request> {
+    let asks = matches!(tool, "AskUserQuestion" | "ExitPlanMode");
+    (!asks).then(|| ask::request(tool, input))
+}
+
+/// A question that is no permission, in words.
+fn asked(tool: &str, input: &Value) -> String {
+    let questions = input["questions"].as_array().into_iter().flatten();
+    let texts: Vec<&str> = questions.map(|one| text(one, "question")).collect();
+    match tool {
+        "AskUserQuestion" if !texts.is_empty() => texts.join(" "),
+        "ExitPlanMode" => String::from("It has a plan and wants to begin."),
+        _ => format!("It asks: {tool}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_for_a_shell_stays_one_word() {
+        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
+    }
+}

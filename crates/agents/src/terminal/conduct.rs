@@ -1,0 +1,388 @@
+//! What all conversations in a terminal have in common: orders, delivery, questions, the end.
+//!
+//! A [`Side`] is where a program says what it does besides the screen. Only what it says counts.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use woodward_core::MessageId;
+
+use super::deliver::{self, Delivery, Do};
+use super::hub::{Glance, Terminal};
+use super::pty::{NOT_STARTED, Start};
+use crate::adapters::common::{self, fresh_question, not_started};
+use crate::conversation::tail;
+use crate::event::{Ending, Event, Question, Reply};
+use crate::permission::Request;
+use crate::spec::Spec;
+use crate::wire::{Order, Wire};
+
+/// How often the side channel is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// How much of the screen is kept as a program's last words.
+const LAST_WORDS: usize = 2 << 10;
+/// What can't be answered for a person.
+const ATTACH: &str = "attach and answer there: woodward attach";
+
+/// The largest prompt that is handed over on the command line.
+pub(super) const ARGUMENT_MAX: usize = 64 << 10;
+
+/// What a program says besides its screen.
+pub(super) trait Side {
+    /// What has happened since the last look.
+    fn look(&mut self, glance: &Glance) -> Vec<Sign>;
+    /// Whether the program waits for words. Must be false when that is not certain.
+    fn is_ready(&self, glance: &Glance) -> bool;
+    /// Whether Enter could answer a question that the program asks.
+    fn has_dialog(&self, glance: &Glance) -> bool;
+    /// Answers a question.
+    fn answer(&mut self, key: &str, reply: &Reply, glance: &Glance) -> Answer;
+}
+
+/// What became of an answer.
+pub(super) enum Answer {
+    /// It is on its way; a sign will say when it is there.
+    Sent,
+    /// It is to be typed, and that is safe.
+    Typed(Vec<u8>),
+    /// Nobody but a person can give it.
+    Cannot,
+}
+
+/// Something that a side channel says.
+#[derive(Debug)]
+pub(super) enum Sign {
+    /// This happened.
+    Say(Event),
+    /// The program has taken these words.
+    Prompted(String),
+    /// The program asks.
+    Asked {
+        /// By which it is answered.
+        key: String,
+        /// In words, where it is no permission.
+        text: String,
+        /// For what.
+        request: Option<Request>,
+    },
+    /// A question is no longer open: an answer of ours was taken.
+    Answered(String),
+    /// A question is no longer open: somebody else answered, or it does not matter any more.
+    Closed(String),
+    /// The agent must be told this before it goes on.
+    Tell(String),
+}
+
+/// A question that is open.
+struct Open {
+    id: MessageId,
+    text: String,
+    reply: Option<Reply>,
+}
+
+/// How a program is started and told what to do.
+pub(super) struct Opening {
+    /// The command line, with the prompt if that is short enough.
+    pub(super) start: Start,
+    /// The prompt, as the program will see it.
+    pub(super) prompt: String,
+    /// Whether it has to be pasted.
+    pub(super) paste: bool,
+}
+
+/// Holds the conversation until the program is gone.
+pub(super) async fn conduct(
+    dir: &Path,
+    spec: &Spec,
+    wire: &mut Wire,
+    opening: Opening,
+    side: &mut dyn Side,
+) -> Gone {
+    let terminal = match Terminal::open(dir, &opening.start) {
+        Ok(terminal) => terminal,
+        Err(error) => return Gone::NotStarted(not_started(spec, &error)),
+    };
+    let mut conductor = Conductor {
+        spec,
+        terminal,
+        delivery: Delivery::default(),
+        prompt: Some(opening.prompt.clone()),
+        questions: HashMap::new(),
+        working: true,
+        attended: false,
+    };
+    if opening.paste {
+        conductor.delivery.add(None, opening.prompt);
+    }
+    let status = conductor.run(wire, side).await;
+    conductor.take_signs(wire, side).await;
+    for message in conductor.delivery.abandon() {
+        let note = String::from("the program ended before it took it");
+        wire.say(Event::Rejected { message, note }).await;
+    }
+    if conductor.attended {
+        wire.say(Event::Terminal { attached: false }).await;
+    }
+    let text = conductor.terminal.glance().text;
+    if status.and_then(|status| status.code()) == Some(NOT_STARTED)
+        && text.contains("woodward: cannot run")
+    {
+        let error = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Gone::NotStarted(not_started(spec, &error));
+    }
+    Gone::Ended {
+        status,
+        working: conductor.working,
+        began: conductor.prompt.is_none(),
+        last_words: tail(text.trim(), LAST_WORDS).to_owned(),
+    }
+}
+
+/// How a program in a terminal ended.
+pub(super) enum Gone {
+    /// It never ran.
+    NotStarted(Ending),
+    /// It ran.
+    Ended {
+        status: Option<ExitStatus>,
+        /// Whether it was in the middle of a turn.
+        working: bool,
+        /// Whether it had taken its prompt.
+        began: bool,
+        /// The end of what it showed.
+        last_words: String,
+    },
+}
+
+impl Gone {
+    /// How the turn ended, where the last event is not the whole story.
+    pub(super) fn ending(self) -> Option<Ending> {
+        match self {
+            Self::NotStarted(ending) => Some(ending),
+            // Its turn was over, and it was told to end or a person ended it.
+            Self::Ended { working: false, .. } => None,
+            // What it shows is what it says of itself, as long as no agent has written there.
+            Self::Ended {
+                status,
+                began: false,
+                last_words,
+                ..
+            } => Some(common::gone(status, &last_words)),
+            Self::Ended { status, .. } if status.is_some_and(|status| status.success()) => {
+                Some(Ending::Interrupted)
+            }
+            Self::Ended { status, .. } => {
+                let how = status.map_or_else(
+                    || String::from("it had to be killed"),
+                    |status| status.to_string(),
+                );
+                let note = format!("the program ended in the middle of a turn ({how})");
+                Some(Ending::Crashed { note })
+            }
+        }
+    }
+}
+
+struct Conductor<'a> {
+    spec: &'a Spec,
+    terminal: Terminal,
+    delivery: Delivery,
+    /// The prompt, until it is proven that the program has it.
+    prompt: Option<String>,
+    questions: HashMap<String, Open>,
+    working: bool,
+    attended: bool,
+}
+
+impl Conductor<'_> {
+    async fn run(&mut self, wire: &mut Wire, side: &mut dyn Side) -> Option<ExitStatus> {
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                ended = self.terminal.ended() => return ended.status,
+                order = wire.order() => match order {
+                    None => return self.terminal.end().await.status,
+                    Some(order) => self.obey(order, wire, side).await,
+                },
+                _ = look.tick() => {
+                    self.take_signs(wire, side).await;
+                    self.deliver(wire, side).await;
+                    let attended = self.terminal.is_attended();
+                    if attended != self.attended {
+                        self.attended = attended;
+                        wire.say(Event::Terminal { attached: attended }).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn obey(&mut self, order: Order, wire: &mut Wire, side: &mut dyn Side) {
+        match order {
+            Order::Say { id, text } => self.delivery.add(Some(id), as_words(&text)),
+            Order::Interrupt => self.terminal.type_in(b"\x1b".to_vec()).await,
+            Order::Answer { question, reply } => {
+                let glance = self.terminal.glance();
+                let found = self
+                    .questions
+                    .iter_mut()
+                    .find(|(_, open)| open.id == question);
+                let Some((key, open)) = found else {
+                    wire.say(Event::Withdrawn { question }).await;
+                    return;
+                };
+                match side.answer(key, &reply, &glance) {
+                    Answer::Sent => open.reply = Some(reply),
+                    Answer::Typed(bytes) => {
+                        open.reply = Some(reply);
+                        self.terminal.type_in(bytes).await;
+                    }
+                    Answer::Cannot => {
+                        // Without what it wants permission for, no rule decides it again.
+                        open.id = fresh_question();
+                        let asked = Question {
+                            id: open.id,
+                            text: format!("{} ({ATTACH})", open.text),
+                            choices: Vec::new(),
+                            permission: None,
+                        };
+                        let note = ATTACH.to_owned();
+                        wire.say(Event::NotTaken { question, note }).await;
+                        wire.say(Event::Withdrawn { question }).await;
+                        wire.say(Event::Asked(asked)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn deliver(&mut self, wire: &Wire, side: &dyn Side) {
+        if self.delivery.is_empty() {
+            return;
+        }
+        let glance = self.terminal.glance();
+        let dialog = side.has_dialog(&glance);
+        let ready = !dialog && side.is_ready(&glance);
+        match self.delivery.step(Instant::now(), ready, !dialog) {
+            None => {}
+            Some(Do::Paste { id, text }) => {
+                wire.raw().said(&text);
+                self.terminal.type_in(deliver::paste(&text)).await;
+                if let Some(message) = id {
+                    wire.say(Event::Injected { message }).await;
+                }
+            }
+            Some(Do::Enter) => self.terminal.type_in(b"\r".to_vec()).await,
+            Some(Do::GiveUp { id: Some(message) }) => {
+                let note = String::from(
+                    "it was typed, and the program did not take it; see its terminal: woodward attach",
+                );
+                wire.say(Event::Rejected { message, note }).await;
+            }
+            Some(Do::GiveUp { id: None }) => {
+                let text = String::from("the program did not take its prompt: woodward attach");
+                wire.say(Event::Note { text }).await;
+            }
+        }
+    }
+
+    async fn take_signs(&mut self, wire: &Wire, side: &mut dyn Side) {
+        let glance = self.terminal.glance();
+        for sign in side.look(&glance) {
+            match sign {
+                Sign::Say(event) => {
+                    if let Event::TurnEnded(_) = event {
+                        self.working = false;
+                        self.close_all(wire).await;
+                    }
+                    wire.say(event).await;
+                }
+                Sign::Prompted(text) => self.prompted(&text, wire).await,
+                Sign::Asked { key, text, request } => {
+                    let text = request.as_ref().map_or(text, |request| {
+                        format!("It wants to {}. May it?", request.shown())
+                    });
+                    let choices: &[&str] = match &request {
+                        Some(_) => &[crate::event::ALLOW, crate::event::DENY],
+                        None => &[],
+                    };
+                    let question = Question {
+                        id: fresh_question(),
+                        text: text.clone(),
+                        choices: choices.iter().map(|&choice| choice.to_owned()).collect(),
+                        permission: request,
+                    };
+                    let open = Open {
+                        id: question.id,
+                        text,
+                        reply: None,
+                    };
+                    self.questions.insert(key, open);
+                    wire.say(Event::Asked(question)).await;
+                }
+                Sign::Answered(key) => {
+                    if let Some(open) = self.questions.remove(&key) {
+                        let question = open.id;
+                        let event = match open.reply {
+                            Some(reply) => Event::Answered {
+                                question,
+                                reply,
+                                by_rule: false,
+                            },
+                            None => Event::Withdrawn { question },
+                        };
+                        wire.say(event).await;
+                    }
+                }
+                Sign::Closed(key) => {
+                    if let Some(open) = self.questions.remove(&key) {
+                        wire.say(Event::Withdrawn { question: open.id }).await;
+                    }
+                }
+                Sign::Tell(text) => {
+                    self.working = true;
+                    self.delivery.add(None, as_words(&text));
+                }
+            }
+        }
+    }
+
+    async fn prompted(&mut self, text: &str, wire: &Wire) {
+        self.working = true;
+        let first = self.prompt.take_if(|prompt| deliver::same(prompt, text));
+        let delivered = self.delivery.proven(text);
+        if first.is_some() {
+            for message in self.spec.messages.iter().copied() {
+                wire.say(Event::Accepted { message }).await;
+            }
+        }
+        match delivered {
+            Some(Some(message)) => wire.say(Event::Accepted { message }).await,
+            Some(None) => {}
+            None if first.is_some() => {}
+            None => {
+                let text = common::words(text);
+                wire.say(Event::Said { text }).await;
+            }
+        }
+    }
+
+    async fn close_all(&mut self, wire: &Wire) {
+        for (_, open) in self.questions.drain() {
+            wire.say(Event::Withdrawn { question: open.id }).await;
+        }
+    }
+}
+
+/// Words that a program takes for nothing but words: what begins with some characters would be a
+/// command, a shell line or a note.
+pub(super) fn as_words(text: &str) -> String {
+    let text = deliver::cleaned(text);
+    match text.trim_start().chars().next() {
+        Some('/' | '!' | '#' | '@' | '?' | '&') => format!(" {}", text.trim_start()),
+        _ => text,
+    }
+}

@@ -1,0 +1,365 @@
+//! A run whose agent has a host: what the host is told, and what its conversation means for the task.
+//!
+//! The host's `conversation.json` is all that is looked at; it says the same after any restart. What
+//! is said to the agent goes through the run's inbox and counts as taken when the host says so.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use woodward_agents::{Conversation, Kind, Letter, SessionId, Spec, Usage, files as run_files};
+use woodward_core::event::Outcome;
+use woodward_core::state::{Purpose, Question};
+use woodward_core::task::Worktree;
+use woodward_core::{Fact, MessageId, Note, RunId, State, Task};
+use woodward_store::{Delivery, Run, TaskClaim, fresh_uuid};
+
+use super::{Driver, Scene};
+use crate::agent::available::{self, Choice, Wait};
+use crate::agent::ending::{self, Meaning};
+use crate::clock;
+use crate::config::{Agent, Driving, Runtime};
+use crate::environment;
+use crate::error::{EngineError, Result};
+
+/// The conversation that a run goes on with.
+pub(super) struct Earlier {
+    pub(super) session: String,
+    used: Usage,
+}
+
+/// What has been seen of a conversation, so that news are told apart from what is known.
+#[derive(Debug, Default)]
+pub(super) struct Attended {
+    changed_at: Option<SystemTime>,
+    talk: Conversation,
+    settled: usize,
+}
+
+impl Driver {
+    /// The agent that does the work now.
+    pub(super) fn choose<'a>(&self, scene: &'a Scene) -> Result<Choice<'a>> {
+        let Scene { task, config, .. } = scene;
+        let names: Vec<_> = task
+            .spec
+            .agent
+            .iter()
+            .chain(&task.spec.fallback)
+            .cloned()
+            .collect();
+        let candidates = config.candidates(&names)?;
+        let now = clock::now();
+        Ok(available::choose(&candidates, |agent| {
+            let env = environment::passed(&agent.environment);
+            let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+            available::usable(agent, &self.inner.waits, path, now)
+        }))
+    }
+
+    /// The newest conversation of the task with this agent that can be taken up again. What was once
+    /// known is not forgotten because a file can't be read now.
+    pub(super) async fn earlier(&self, task: &Task, agent: &Agent) -> Result<Option<Earlier>> {
+        let runs = self.inner.store.load_runs(task.id).await?;
+        for run in runs.iter().rev().filter(|run| run.agent == agent.name) {
+            let Some(session) = &run.session else {
+                continue;
+            };
+            let talk = run_files::load_conversation(&self.inner.options.paths.run(run.id));
+            let ending = talk.as_ref().and_then(|talk| talk.ending.as_ref());
+            if !ending::can_resume(ending) {
+                return Ok(None);
+            }
+            return Ok(Some(Earlier {
+                session: session.clone(),
+                used: talk
+                    .map(|talk| talk.used_in_all().clone())
+                    .unwrap_or_default(),
+            }));
+        }
+        Ok(None)
+    }
+
+    /// Writes down what the host is to do.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that a host is told"
+    )]
+    pub(super) fn brief(
+        &self,
+        scene: &Scene,
+        worktree: &Worktree,
+        agent: &Agent,
+        earlier: Option<Earlier>,
+        messages: &[MessageId],
+        prompt: &Path,
+        dir: &Path,
+    ) -> Result<()> {
+        let Scene {
+            task,
+            project,
+            config,
+        } = scene;
+        let Driving::Hosted { kind, program } = &agent.driving else {
+            return Ok(());
+        };
+        let path = project.worktree(&task.name);
+        let place = project.repo.worktree(&path, &worktree.branch)?;
+        let mut rules = agent.permissions.clone();
+        rules.worktree.clone_from(&path);
+        rules.checks = config
+            .gates()
+            .iter()
+            .map(|gate| gate.command.shown())
+            .collect();
+        if task.spec.yolo {
+            rules.mode = woodward_agents::permission::Mode::Yolo;
+        }
+        let home = self.inner.options.paths.state().join("agents");
+        let home = home
+            .join(project.id().to_string())
+            .join(agent.name.as_str());
+        let (session, used_before) = match earlier {
+            Some(Earlier { session, used }) => (SessionId::Resume(session), used),
+            None => (SessionId::New(fresh_uuid().to_string()), Usage::default()),
+        };
+        let spec = Spec {
+            kind: *kind,
+            program: program.clone(),
+            args: agent.args.clone(),
+            model: task.spec.model.clone().or_else(|| agent.model.clone()),
+            session,
+            prompt: prompt.to_owned(),
+            messages: messages.to_vec(),
+            rules,
+            home,
+            own_config: agent.own_config,
+            root: project.root().to_owned(),
+            git_dirs: vec![project.repo.common_dir().to_owned(), place.admin],
+            used_before,
+            terminal: config.runtime == Runtime::Tmux,
+            command: agent.row.clone(),
+        };
+        run_files::save_spec(dir, &spec).map_err(EngineError::file(
+            run_files::spec_file(dir).display().to_string(),
+        ))
+    }
+
+    /// Looks at a run's conversation and at what is to be said to it.
+    pub(super) async fn attend(
+        &self,
+        scene: &Scene,
+        run: RunId,
+        dir: &Path,
+        record: &mut Run,
+        attended: &mut Attended,
+        told: bool,
+    ) -> Result<()> {
+        let changed = attended.look(dir);
+        if !changed && !told {
+            return Ok(());
+        }
+        if changed {
+            self.note_talk(scene, run, record, attended).await?;
+        }
+        let Some(task) = self.inner.store.load_task(self.task).await? else {
+            return Ok(());
+        };
+        self.pass_on_questions(scene, &task, run, &attended.talk)
+            .await?;
+        self.post_unread(&task, dir, &attended.talk).await
+    }
+
+    /// Session, messages taken and money, as far as they are news.
+    async fn note_talk(
+        &self,
+        scene: &Scene,
+        run: RunId,
+        record: &mut Run,
+        attended: &mut Attended,
+    ) -> Result<()> {
+        let talk = &attended.talk;
+        let spend = self.inner.prices.spend(&talk.used, talk.model.as_deref());
+        let session = talk.session.clone().or_else(|| record.session.clone());
+        let spent = spend != record.spend;
+        if spent || session != record.session {
+            record.session = session;
+            record.spend = spend;
+            self.inner.store.save_run(record.clone()).await?;
+        }
+        if talk.plan.is_some() {
+            self.inner
+                .evidence
+                .note(self.task, |known| known.plan = talk.plan);
+        }
+        let claim = TaskClaim {
+            task: self.task,
+            epoch: self.handle.epoch,
+        };
+        for one in talk.delivered.iter().skip(attended.settled) {
+            if one.refused.is_some() {
+                // It stays unread: whoever runs next is told.
+                continue;
+            }
+            let message = one.message;
+            let recorded = self
+                .inner
+                .store
+                .record_delivery(claim, message, Delivery::Accepted)
+                .await;
+            match recorded {
+                Ok(()) | Err(woodward_store::StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.say(scene, Fact::MessageAccepted { message }).await?;
+        }
+        attended.settled = talk.delivered.len();
+        if spent {
+            self.say(scene, Fact::Spent { run, total: spend }).await?;
+        }
+        Ok(())
+    }
+
+    async fn pass_on_questions(
+        &self,
+        scene: &Scene,
+        task: &Task,
+        run: RunId,
+        talk: &Conversation,
+    ) -> Result<()> {
+        match &task.state {
+            State::Working { run: current, .. } if *current == run => {
+                // Those that have been answered and wait for the host are not asked again.
+                let answered = self.answers(task).await?;
+                let open = talk.pending.iter();
+                let open = open
+                    .filter(|open| !answered.iter().any(|(question, _)| *question == open.id))
+                    .collect::<Vec<_>>();
+                let Some(first) = open.first() else {
+                    return Ok(());
+                };
+                let question = Question {
+                    id: first.id,
+                    text: Note::from(first.text.clone()),
+                    choices: first.choices.iter().cloned().map(Note::from).collect(),
+                };
+                self.say(scene, Fact::AgentAsked { run, question }).await
+            }
+            State::Waiting { question, .. } if talk.closed.contains(&question.id) => {
+                let question = question.id;
+                self.say(scene, Fact::QuestionWithdrawn { question }).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Which message answers which question, of this task.
+    async fn answers(&self, task: &Task) -> Result<Vec<(MessageId, MessageId)>> {
+        let history = self.inner.store.load_history(task.id).await?;
+        let answers = history.iter().filter_map(|(event, _)| match event.fact {
+            Fact::Answered { question, message } => Some((question, message)),
+            _ => None,
+        });
+        Ok(answers.collect())
+    }
+
+    /// Puts what the agent has not read yet into the run's inbox.
+    async fn post_unread(&self, task: &Task, dir: &Path, talk: &Conversation) -> Result<()> {
+        let waiting = task.unread.iter().filter(|id| !talk.is_settled(**id));
+        let waiting: Vec<MessageId> = waiting.copied().collect();
+        if waiting.is_empty() || talk.session.is_none() && talk.delivered.is_empty() {
+            return Ok(());
+        }
+        let answers = self.answers(task).await?;
+        let messages = self.inner.store.load_messages(task.id).await?;
+        for message in messages.into_iter().filter(|m| waiting.contains(&m.id)) {
+            let id = message.id;
+            let answered = answers.iter().find(|(_, answer)| *answer == id);
+            let letter = match answered {
+                Some((question, _)) => Letter::Answer {
+                    id,
+                    question: *question,
+                    text: message.body,
+                },
+                None => Letter::Message {
+                    id,
+                    text: message.body,
+                },
+            };
+            run_files::post(dir, &letter, clock::now()).map_err(EngineError::file(
+                run_files::inbox(dir).display().to_string(),
+            ))?;
+            let claim = TaskClaim {
+                task: self.task,
+                epoch: self.handle.epoch,
+            };
+            if message.delivery == Delivery::Stored {
+                self.inner
+                    .store
+                    .record_delivery(claim, id, Delivery::Injected)
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says something; that it is known already is fine.
+    async fn say(&self, scene: &Scene, fact: Fact) -> Result<()> {
+        match self.report(&scene.config, fact).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_repeated() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a conversation's ending means; `None` when the agent says that it is done.
+    pub(super) fn talk_over(
+        &self,
+        scene: &Scene,
+        agent: &woodward_core::AgentName,
+        kind: Kind,
+        talk: &Conversation,
+    ) -> Option<Outcome> {
+        let ending = talk.ending.as_ref()?;
+        let now = clock::now();
+        match ending::meaning(ending, kind.facts(), now) {
+            Meaning::SaysDone => None,
+            Meaning::Ended(outcome) => Some(outcome),
+            Meaning::Wait { until, note } => {
+                tracing::info!(task = %scene.task.name, %agent, note, "its provider says to wait");
+                self.inner.waits.note(agent, Wait { until, note }, now);
+                // Another agent may do it meanwhile.
+                let until = match self.choose(scene) {
+                    Ok(Choice::Take(_)) => now,
+                    _ => until,
+                };
+                Some(Outcome::RateLimited { until })
+            }
+        }
+    }
+}
+
+impl Attended {
+    /// Whether there is something new.
+    fn look(&mut self, dir: &Path) -> bool {
+        let file: PathBuf = run_files::conversation_file(dir);
+        let changed_at = file.metadata().and_then(|meta| meta.modified()).ok();
+        if changed_at == self.changed_at {
+            return false;
+        }
+        let Some(talk) = run_files::load_conversation(dir) else {
+            return false;
+        };
+        self.changed_at = changed_at;
+        let news = talk != self.talk;
+        self.talk = talk;
+        news
+    }
+
+    pub(super) fn talk(&self) -> &Conversation {
+        &self.talk
+    }
+}
+
+/// What a run is for, to an agent that remembers what it did.
+pub(super) fn remembers(purpose: &Purpose) -> bool {
+    !matches!(purpose, Purpose::First)
+}

@@ -1,0 +1,108 @@
+//! What is known of commits for good: a commit's tree and parents never change.
+//!
+//! Saves asking git again for what it was just told or has just said. Bounded, in memory only, and
+//! never a proof that a commit is still in the repository.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use woodward_core::CommitId;
+
+use super::follow::Change;
+use super::repo::{Repo, TreeId};
+
+const COMMITS_MAX: usize = 4_096;
+/// How far back a history is followed by what is known.
+const STEPS_MAX: u32 = 256;
+/// How many comparisons of two commits are kept, and the most changes that one of them may have.
+const COMPARED_MAX: usize = 8;
+const CHANGES_MAX: usize = 10_000;
+
+/// What was learned of a repository's commits.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    commits: Mutex<HashMap<CommitId, Facts>>,
+    compared: Mutex<Vec<Compared>>,
+}
+
+#[derive(Clone, Debug)]
+struct Facts {
+    tree: TreeId,
+    /// `None`: nobody has asked for them.
+    parents: Option<Vec<CommitId>>,
+}
+
+#[derive(Debug)]
+struct Compared {
+    old: CommitId,
+    new: CommitId,
+    changes: Arc<Vec<Change>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Repo {
+    /// Notes what a commit is made of.
+    pub(super) fn learn(&self, commit: &CommitId, tree: &TreeId, parents: Option<Vec<CommitId>>) {
+        let mut commits = lock(&self.place.known.commits);
+        if commits.len() >= COMMITS_MAX {
+            commits.clear();
+        }
+        let earlier = commits.remove(commit).and_then(|facts| facts.parents);
+        let facts = Facts {
+            tree: tree.clone(),
+            parents: parents.or(earlier),
+        };
+        commits.insert(commit.clone(), facts);
+    }
+
+    /// The tree of a commit, if it is known.
+    pub(super) fn known_tree(&self, commit: &CommitId) -> Option<TreeId> {
+        let commits = lock(&self.place.known.commits);
+        commits.get(commit).map(|facts| facts.tree.clone())
+    }
+
+    /// How many commits `head` is ahead of `base`, if it is known that there is nothing but a straight
+    /// line between them.
+    pub(super) fn known_distance(&self, base: &CommitId, head: &CommitId) -> Option<u32> {
+        let commits = lock(&self.place.known.commits);
+        let mut at = head;
+        for steps in 0..STEPS_MAX {
+            if at == base {
+                return Some(steps);
+            }
+            let [parent] = &commits.get(at)?.parents.as_ref()?[..] else {
+                return None;
+            };
+            at = parent;
+        }
+        None
+    }
+
+    /// What differs between two commits, if that was just found out.
+    pub(super) fn known_changes(&self, old: &CommitId, new: &CommitId) -> Option<Arc<Vec<Change>>> {
+        let compared = lock(&self.place.known.compared);
+        let found = compared
+            .iter()
+            .find(|one| one.old == *old && one.new == *new);
+        found.map(|one| Arc::clone(&one.changes))
+    }
+
+    /// Notes what differs between two commits.
+    pub(super) fn learn_changes(&self, old: &CommitId, new: &CommitId, changes: &Arc<Vec<Change>>) {
+        if changes.len() > CHANGES_MAX {
+            return;
+        }
+        let mut compared = lock(&self.place.known.compared);
+        if compared.len() >= COMPARED_MAX {
+            compared.remove(0);
+        }
+        compared.push(Compared {
+            old: old.clone(),
+            new: new.clone(),
+            changes: Arc::clone(changes),
+        });
+    }
+}

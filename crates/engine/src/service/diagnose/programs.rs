@@ -1,0 +1,212 @@
+//! The agent programs: which are installed, which version, logged in or not, and what was tested.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use woodward_agents::catalog::KNOWN;
+use woodward_agents::{Facts, Kind};
+use woodward_api::Check;
+
+use super::{bad, good, note};
+use crate::agent::available::find;
+use crate::config::{Command, Config, Driving};
+
+/// How long a program may take to say its version; some take seconds on their first start.
+const VERSION_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What shows that a person has logged in: variables, or files in the home directory.
+const LOGINS: &[(Kind, &[&str], &[&str])] = &[
+    (
+        Kind::ClaudeCode,
+        &[
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ],
+        &[".claude/.credentials.json", ".claude.json"],
+    ),
+    (
+        Kind::Codex,
+        &["OPENAI_API_KEY", "CODEX_API_KEY"],
+        &[".codex/auth.json"],
+    ),
+    (
+        Kind::OpenCode,
+        &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
+        &[".local/share/opencode/auth.json"],
+    ),
+    (
+        Kind::Gemini,
+        &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        &[".gemini/oauth_creds.json"],
+    ),
+    (
+        Kind::Qwen,
+        &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"],
+        &[".qwen/oauth_creds.json"],
+    ),
+    (
+        Kind::Copilot,
+        &["COPILOT_PROVIDER_API_KEY", "GH_TOKEN", "GITHUB_TOKEN"],
+        &[".copilot/config.json"],
+    ),
+    (
+        Kind::Goose,
+        &["GOOSE_PROVIDER"],
+        &[".config/goose/config.yaml"],
+    ),
+    (
+        Kind::Pi,
+        &["ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
+        &[".pi/agent/auth.json", ".pi/agent/models.json"],
+    ),
+    (
+        Kind::Aider,
+        &[
+            "OPENAI_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "GEMINI_API_KEY",
+            "DEEPSEEK_API_KEY",
+            "OPENROUTER_API_KEY",
+        ],
+        &[".aider.conf.yml"],
+    ),
+    (
+        Kind::Amp,
+        &["AMP_API_KEY"],
+        &[".local/share/amp/secrets.json"],
+    ),
+    (
+        Kind::Cursor,
+        &["CURSOR_API_KEY"],
+        &[".cursor/cli-config.json"],
+    ),
+];
+
+/// The checks of a project's agents, and what else is installed.
+pub(super) async fn agents(config: &Config) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut named = Vec::new();
+    for agent in config.agents() {
+        let title = format!("agent {}", agent.name);
+        checks.push(match &agent.driving {
+            Driving::Plain(command) => plain(&title, command),
+            Driving::Hosted { kind, program } => {
+                named.push(*kind);
+                let name = program.first().map(String::as_str).unwrap_or_default();
+                hosted(&title, kind.facts(), name).await
+            }
+        });
+    }
+    if let Err(none) = config.agent(None) {
+        checks.push(bad("agent", none.to_string(), none.hint()));
+    }
+    let others = KNOWN.iter().filter(|facts| !named.contains(&facts.kind));
+    let (installed, missing): (Vec<&Facts>, Vec<&Facts>) =
+        others.partition(|facts| find(facts.program, &search_path()).is_some());
+    for facts in installed {
+        checks.push(hosted(facts.name, facts, facts.program).await);
+    }
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|facts| facts.name).collect();
+        checks.push(note(
+            "not installed",
+            format!("known agents that are not here: {}", names.join(", ")),
+            None,
+        ));
+    }
+    checks
+}
+
+fn plain(title: &str, command: &Command) -> Check {
+    let program = match command {
+        Command::Argv(argv) => argv.first().cloned().unwrap_or_default(),
+        Command::Shell(text) => text
+            .split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    match find(&program, &search_path()) {
+        Some(_) => good(title, command.shown()),
+        // A shell may know it as a function or from the worktree.
+        None => note(
+            title,
+            format!("`{program}` is not a program on PATH"),
+            Some("fine if it is part of the repository".into()),
+        ),
+    }
+}
+
+async fn hosted(title: &str, facts: &Facts, program: &str) -> Check {
+    let Some(path) = find(program, &search_path()) else {
+        return match facts.kind {
+            Kind::Command => note(title, format!("`{program}` is not a program on PATH"), None),
+            _ => bad(
+                title,
+                format!("{} is not installed", facts.title),
+                facts.install,
+            ),
+        };
+    };
+    if facts.kind == Kind::Command {
+        return good(title, path.display().to_string());
+    }
+    let Some(version) = version(&path).await else {
+        return bad(
+            title,
+            format!("{} is there, but does not say its version", path.display()),
+            format!("{} --version", path.display()),
+        );
+    };
+    let tested = match facts.tested {
+        Some(tested) if version.contains(tested) => String::from("the version it was tested with"),
+        Some(tested) => format!("tested with {tested}"),
+        None => String::from("never tested with it"),
+    };
+    let found = format!("{} {version} ({tested})", facts.title);
+    if is_logged_in(facts.kind) {
+        good(title, format!("{found}, logged in or with a key"))
+    } else {
+        let fix = Some(facts.login.to_owned());
+        note(title, format!("{found}, no login found"), fix)
+    }
+}
+
+/// What a program says of itself, in one line.
+async fn version(program: &PathBuf) -> Option<String> {
+    let asked = tokio::process::Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(VERSION_PATIENCE, asked)
+        .await
+        .ok()?
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| line.chars().any(|c| c.is_ascii_digit()) && !line.is_empty())?;
+    let plain: String = line.chars().filter(|c| !c.is_control()).take(60).collect();
+    Some(plain)
+}
+
+fn is_logged_in(kind: Kind) -> bool {
+    let Some((_, variables, files)) = LOGINS.iter().find(|(known, ..)| *known == kind) else {
+        return false;
+    };
+    let home = std::env::var_os("HOME")
+        .map(PathBuf::from)
+        .unwrap_or_default();
+    variables
+        .iter()
+        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        || files.iter().any(|file| home.join(file).is_file())
+}
+
+fn search_path() -> String {
+    std::env::var("PATH").unwrap_or_default()
+}

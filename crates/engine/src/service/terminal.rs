@@ -1,0 +1,102 @@
+//! Where an agent's terminal is, and how a headless one gets one.
+
+use std::time::Duration;
+
+use woodward_agents::terminal::{self, tmux};
+use woodward_agents::{Letter, files as agent_files};
+use woodward_api::{Code, Problem, RunPlace};
+use woodward_core::MessageId;
+
+use super::{Answered, TaskRef};
+use crate::clock;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::supervise::{self, Seen};
+
+/// How long a program may take to end and to start again.
+const TAKEOVER_MAX: Duration = Duration::from_secs(50);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+impl Engine {
+    /// Where the last run of a task is.
+    ///
+    /// # Errors
+    /// When there is no such task, or it has no run yet.
+    pub async fn place(&self, wanted: &TaskRef<'_>) -> Answered<RunPlace> {
+        Ok(self.look_for_place(wanted).await?)
+    }
+
+    async fn look_for_place(&self, wanted: &TaskRef<'_>) -> Result<RunPlace> {
+        let found = self.find(wanted).await?;
+        let name = found.task.name;
+        let runs = self.inner.store.load_runs(found.task.id).await?;
+        let Some(run) = runs.last() else {
+            let problem = Problem::new(Code::NotFound, format!("no agent has run for {name} yet"))
+                .hint(format!("see how it stands: woodward show {name}"));
+            return Err(problem.into());
+        };
+        let paths = &self.inner.options.paths;
+        let dir = paths.run(run.id);
+        let running = matches!(supervise::look(&dir)?, Seen::Running(_));
+        let talk = agent_files::load_conversation(&dir);
+        let id = run.id.to_string();
+        // The end of an id is what tells two of them apart.
+        let short = &id[id.len().saturating_sub(8)..];
+        Ok(RunPlace {
+            run: run.id,
+            running,
+            terminal: running && terminal::is_there(&dir),
+            conversation: talk.is_some(),
+            tmux_socket: paths.tmux_socket().display().to_string(),
+            tmux_session: tmux::Session::name(&format!("{name}-{short}")),
+            directory: dir.display().to_string(),
+            task: name,
+        })
+    }
+
+    /// Has a headless agent started again in a terminal, in the same conversation, and waits until it
+    /// is there. One that is in a terminal stays as it is.
+    ///
+    /// # Errors
+    /// When nothing runs, or its program can't be taken over.
+    pub async fn take_over(&self, wanted: &TaskRef<'_>) -> Answered<RunPlace> {
+        let place = self.place(wanted).await?;
+        let name = &place.task;
+        if place.terminal {
+            return Ok(place);
+        }
+        if !place.running || !place.conversation {
+            let what = if place.running {
+                format!("the agent of {name} has no conversation that could be taken over")
+            } else {
+                format!("no agent of {name} runs now")
+            };
+            return Err(Problem::new(Code::WrongState, what)
+                .hint(format!("what it did: woodward logs {name}")));
+        }
+        let dir = self.inner.options.paths.run(place.run);
+        let id = MessageId::new(woodward_store::fresh_uuid());
+        agent_files::post(&dir, &Letter::Takeover { id }, clock::now())
+            .map_err(|error| Problem::new(Code::Unavailable, error.to_string()))?;
+        let deadline = tokio::time::Instant::now() + TAKEOVER_MAX;
+        loop {
+            let talk = agent_files::load_conversation(&dir).unwrap_or_default();
+            let settled = talk.delivered.iter().find(|one| one.message == id);
+            if let Some(refused) = settled.and_then(|one| one.refused.as_ref()) {
+                let what = format!("the agent of {name} can't be taken over: {refused}");
+                return Err(Problem::new(Code::WrongState, what)
+                    .hint(format!("look at it instead: woodward attach {name}")));
+            }
+            let place = self.place(wanted).await?;
+            if settled.is_some() && place.terminal {
+                return Ok(place);
+            }
+            if !place.running || tokio::time::Instant::now() > deadline {
+                let what = format!("the agent of {name} did not start again in a terminal");
+                return Err(Problem::new(Code::Unavailable, what)
+                    .hint(format!("what it said: woodward logs {name}")));
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! How many git processes a task costs: starting them is what a landing's time goes into.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use woodward_testkit::TestRepo;
+use woodward_testkit::patience::until;
+
+use crate::scene::Scene;
+
+const RULES: &str = "\
+orchestrator: { agent: quick, maxConcurrent: 8 }
+agents:
+  quick: { command: \"sh quick.sh\" }
+gates:
+  - { name: gate, command: \"test -s shared.txt\" }
+";
+/// A new file, and nothing else.
+const QUICK: &str = "echo \"$WOODWARD_TASK\" > \"$WOODWARD_TASK.txt\"\n";
+
+const TASKS: usize = 4;
+/// From its creation until a person may look at it.
+const TO_REVIEW_MAX: usize = 10;
+/// From the person's yes until it has landed and its worktree is gone.
+const TO_THE_END_MAX: usize = 10;
+
+/// A `git` that writes down that it was started.
+struct Counter {
+    log: PathBuf,
+}
+
+impl Counter {
+    /// Starts the daemon with it.
+    fn new(scene: &Scene) -> Self {
+        let bin = scene.repo.around().join("bin");
+        let log = scene.repo.around().join("git.log");
+        fs::create_dir(&bin).expect("a directory");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
+        let real = dirs
+            .iter()
+            .map(|dir| dir.join("git"))
+            .find(|git| git.is_file());
+        let script = format!(
+            "#!/bin/sh\nprintf '%s\\n' \"$*\" >> '{}'\nexec '{}' \"$@\"\n",
+            log.display(),
+            real.expect("git is installed").display()
+        );
+        // Not by this process: whatever another test is just starting would have it open for writing,
+        // and nothing can be run then.
+        let write = "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"";
+        let mut sh = std::process::Command::new("sh");
+        let sh = sh.args(["-c", write, "sh", &script]).arg(bin.join("git"));
+        assert!(sh.status().expect("a shell").success());
+        dirs.insert(0, bin);
+        let path = std::env::join_paths(dirs).expect("plain paths");
+        let mut up = scene.daemon.command(scene.root());
+        let up = up.args(["up", "-q"]).env("PATH", path).output();
+        assert!(up.expect("it starts").status.success());
+        Self { log }
+    }
+
+    /// What was started since the last look, and how often.
+    fn taken(&self) -> BTreeMap<String, usize> {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        fs::write(&self.log, "").expect("a file");
+        let mut counts = BTreeMap::new();
+        for line in text.lines() {
+            let mut words = line
+                .split(' ')
+                .skip_while(|word| *word == "-c" || word.contains('='));
+            let verb = words.next().unwrap_or_default().to_owned();
+            *counts.entry(verb).or_default() += 1;
+        }
+        counts
+    }
+}
+
+fn all_gone(scene: &Scene, names: &[String]) {
+    for name in names {
+        scene.wait(name, "landed");
+    }
+    let worktrees = || names.iter().any(|name| scene.worktree(name).exists());
+    until("their worktrees go", || !worktrees());
+    let branches = || scene.repo.git(&["branch", "--list", "woodward/*"]);
+    until("their branches go", || branches().is_empty());
+}
+
+#[test]
+fn a_task_costs_few_git_processes() {
+    let scene = Scene::of(TestRepo::with(&[
+        ("woodward.yaml", RULES),
+        ("quick.sh", QUICK),
+        ("shared.txt", "1\n"),
+    ]));
+    let counter = Counter::new(&scene);
+    scene.ok(&["init", "-q"]);
+    let names = |round: &str| -> Vec<String> {
+        (0..TASKS)
+            .map(|number| format!("{round}-{number}"))
+            .collect()
+    };
+    let review = |names: &[String]| {
+        let mut args = vec!["create", "-q", "-p", "do it"];
+        args.extend(names.iter().map(String::as_str));
+        scene.ok(&args);
+        for name in names {
+            scene.wait(name, "review");
+        }
+    };
+    let land = |names: &[String]| {
+        let mut args = vec!["merge", "-q"];
+        args.extend(names.iter().map(String::as_str));
+        scene.ok(&args);
+        all_gone(&scene, names);
+    };
+    // The first ones also find out what is then known.
+    review(&names("warm"));
+    land(&names("warm"));
+    counter.taken();
+
+    let tasks = names("task");
+    review(&tasks);
+    let counts = counter.taken();
+    let total: usize = counts.values().sum();
+    assert!(total >= TASKS, "nothing was counted: {counts:#?}");
+    assert!(
+        total <= TASKS * TO_REVIEW_MAX,
+        "{total} for {TASKS} tasks: {counts:#?}"
+    );
+
+    land(&tasks);
+    let counts = counter.taken();
+    let total: usize = counts.values().sum();
+    assert!(total >= TASKS, "nothing was counted: {counts:#?}");
+    assert!(
+        total <= TASKS * TO_THE_END_MAX,
+        "{total} for {TASKS} tasks: {counts:#?}"
+    );
+    assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
+}

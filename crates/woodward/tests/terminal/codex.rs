@@ -1,0 +1,143 @@
+//! Real Codex in a terminal.
+
+use woodward_agents::{Ending, Event, Kind, Letter, Question, Spec};
+
+use crate::scene::{Run, Scene, exists, fresh, long_text};
+
+fn env(_: &Scene) -> Vec<(&'static str, String)> {
+    vec![("STAND_IN_KEY", "sk-stand-in-0123456789abcdef".into())]
+}
+
+fn spec(scene: &Scene) -> Spec {
+    let text = format!(
+        "model = \"gpt-5-codex\"\nmodel_provider = \"stand-in\"\n\
+         [model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}\"\n\
+         env_key = \"STAND_IN_KEY\"\nwire_api = \"responses\"\n\
+         request_max_retries = 1\nstream_max_retries = 1\n",
+        scene.api.openai_url()
+    );
+    let home = scene.own().join("config");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("config.toml"), &text).unwrap();
+    scene.spec(Kind::Codex, &["codex"])
+}
+
+fn completed(run: &Run) {
+    run.until_talk("its turn is over", |talk| {
+        talk.ending == Some(Ending::Completed)
+    });
+}
+
+/// A command that Codex asks about: it is told to run it outside of its sandbox.
+fn outside(command: &str) -> String {
+    format!(
+        "stand-in: call exec_command {{\"cmd\":\"{command}\",\
+         \"sandbox_permissions\":\"require_escalated\",\"justification\":\"because\"}}"
+    )
+}
+
+fn asked(run: &Run) -> Question {
+    let event = run.until_event("it asks", |event| matches!(event, Event::Asked(_)));
+    match event {
+        Event::Asked(question) => question,
+        _ => unreachable!(),
+    }
+}
+
+#[test]
+fn it_works_by_itself_and_ends_when_nobody_is_attached() {
+    let scene = Scene::new();
+    let message = fresh();
+    let spec = Spec {
+        messages: vec![message],
+        ..spec(&scene)
+    };
+    let prompt = "stand-in: write a.txt=hello; commit add a; say All done.";
+    let mut run = scene.start(prompt, spec, &env(&scene));
+    run.accepted(message);
+    completed(&run);
+    run.ends();
+    let talk = run.talk();
+    assert_eq!(talk.ending, Some(Ending::Completed));
+    assert!(talk.session.is_some() && talk.used.output > 0, "{talk:?}");
+    assert_eq!(talk.last_text, "All done.");
+    assert!(exists(&scene.tree().join("a.txt")));
+}
+
+#[test]
+fn a_long_message_arrives_exact() {
+    let scene = Scene::new();
+    let mut run = scene.start("Say hello.", spec(&scene), &env(&scene));
+    let ada = scene.viewer("ada", &run, (120, 40));
+    run.until_talk("a person is attached", |talk| talk.attached);
+    completed(&run);
+    let text = long_text("stand-in: say Done twice.");
+    let message = run.say(&text);
+    run.accepted(message);
+    scene
+        .api
+        .expect("every word", |request| request.user_says(text.trim()));
+    run.until_talk("it did what it was told", |talk| {
+        talk.last_text == "Done twice." && talk.ending == Some(Ending::Completed)
+    });
+    ada.presses("C-q");
+    run.ends();
+}
+
+#[test]
+fn a_permission_is_given_from_afar_for_the_command_on_the_screen() {
+    let scene = Scene::new();
+    let prompt = outside("touch ../outside") + "; say Done.";
+    let mut run = scene.start(&prompt, spec(&scene), &env(&scene));
+    let question = asked(&run).id;
+    // What is said meanwhile waits: it could answer the dialog.
+    let message = run.say("stand-in: say Heard.");
+    let id = fresh();
+    let text = String::from("allow");
+    run.post(&Letter::Answer { id, question, text });
+    run.accepted(id);
+    run.accepted(message);
+    run.until_talk("all is done", |talk| talk.last_text == "Heard.");
+    run.ends();
+    assert!(exists(&scene.around().join("outside")));
+    let events = run.events();
+    let at = |is: &dyn Fn(&Event) -> bool| events.iter().position(is).unwrap();
+    let answered = at(&|event| matches!(event, Event::Answered { .. }));
+    let injected = at(&|event| *event == Event::Injected { message });
+    assert!(answered < injected, "{events:#?}");
+}
+
+#[test]
+fn a_no_is_told_to_the_agent_which_goes_on() {
+    let scene = Scene::new();
+    let prompt = outside("touch ../outside") + "; say Done.";
+    let mut run = scene.start(&prompt, spec(&scene), &env(&scene));
+    let question = asked(&run).id;
+    let id = fresh();
+    let text = String::from("stand-in: say Then not.");
+    run.post(&Letter::Answer { id, question, text });
+    run.accepted(id);
+    run.until_talk("it goes on without", |talk| {
+        talk.last_text == "Then not." && talk.ending == Some(Ending::Completed)
+    });
+    run.ends();
+    assert!(!exists(&scene.around().join("outside")));
+}
+
+#[test]
+fn a_permission_that_the_person_gives_is_no_longer_asked_for() {
+    let scene = Scene::new();
+    let prompt = outside("touch ../outside") + "; say Done.";
+    let mut run = scene.start(&prompt, spec(&scene), &env(&scene));
+    let ada = scene.viewer("ada", &run, (120, 40));
+    let question = asked(&run).id;
+    ada.until_sees("Would you like to run the following command?");
+    ada.types("y");
+    run.until_event("it is withdrawn", |event| {
+        *event == Event::Withdrawn { question }
+    });
+    completed(&run);
+    assert!(exists(&scene.around().join("outside")));
+    ada.presses("C-q");
+    run.ends();
+}

@@ -1,0 +1,350 @@
+//! A worktree, a stand-in for the model, hosts, and people at terminals.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Pid, Signal, kill_process};
+use woodward_agents::permission::Rules;
+use woodward_agents::{Conversation, Event, Kind, Letter, SessionId, Spec, Usage, files};
+use woodward_core::{MessageId, Timestamp};
+use woodward_testkit::TestRepo;
+use woodward_testkit::agents::Programs;
+use woodward_testkit::model_api::ModelApi;
+use woodward_testkit::patience::{until, until_some};
+
+pub(crate) const WOODWARD: &str = env!("CARGO_BIN_EXE_woodward");
+
+/// In the environment of everything that a test starts, so that nothing of it is left.
+const MARK: &str = "WOODWARD_STATE_DIR";
+
+pub(crate) struct Scene {
+    pub(crate) api: ModelApi,
+    repo: TestRepo,
+    /// Not where temporary files are: Codex's sandbox does not work there.
+    directory: tempfile::TempDir,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        let repo = TestRepo::with(&[("README.md", "A shop.\n")]);
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let scene = Self {
+            api: ModelApi::start(),
+            repo,
+            directory,
+        };
+        for name in ["home", "own", "runs"] {
+            std::fs::create_dir(scene.around().join(name)).unwrap();
+        }
+        let tree = scene.tree();
+        let tree = tree.to_str().unwrap();
+        scene
+            .repo
+            .git(&["worktree", "add", "-q", "-b", "task", tree]);
+        scene
+    }
+
+    pub(crate) fn around(&self) -> PathBuf {
+        self.directory.path().canonicalize().unwrap()
+    }
+
+    pub(crate) fn tree(&self) -> PathBuf {
+        self.around().join("tree")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.around().join("home")
+    }
+
+    /// The directory for configurations of ours.
+    pub(crate) fn own(&self) -> PathBuf {
+        self.around().join("own")
+    }
+
+    /// A run of a program in a terminal.
+    pub(crate) fn spec(&self, kind: Kind, program: &[&str]) -> Spec {
+        let git = self.repo.root().join(".git");
+        Spec {
+            kind,
+            program: program.iter().map(|&word| word.to_owned()).collect(),
+            args: Vec::new(),
+            model: None,
+            session: SessionId::New(fresh().to_string()),
+            prompt: PathBuf::new(),
+            messages: Vec::new(),
+            rules: Rules {
+                worktree: self.tree(),
+                ..Rules::default()
+            },
+            home: self.own(),
+            own_config: true,
+            root: self.repo.root().to_owned(),
+            git_dirs: vec![git.clone(), git.join("worktrees/tree")],
+            used_before: Usage::default(),
+            terminal: true,
+            command: Default::default(),
+        }
+    }
+
+    /// A shell script that is an agent.
+    pub(crate) fn script(&self, script: &str) -> Spec {
+        self.spec(Kind::Command, &["sh", "-c", script])
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let mut path = std::env::var("PATH").unwrap();
+        if let Ok(programs) = Programs::installed() {
+            path = format!("{}:{path}", programs.bin().display());
+        }
+        command
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", self.home())
+            .env("LANG", "C.UTF-8")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_AUTHOR_NAME", "Ada")
+            .env("GIT_AUTHOR_EMAIL", "ada@example.com")
+            .env("GIT_COMMITTER_NAME", "Ada")
+            .env("GIT_COMMITTER_EMAIL", "ada@example.com")
+            .env(MARK, self.around())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Starts a host.
+    pub(crate) fn start(&self, prompt: &str, spec: Spec, env: &[(&str, String)]) -> Run {
+        let dir = self.around().join("runs").join(fresh().to_string());
+        std::fs::create_dir(&dir).unwrap();
+        let spec = Spec {
+            prompt: dir.join("prompt.md"),
+            ..spec
+        };
+        std::fs::write(&spec.prompt, prompt).unwrap();
+        files::save_spec(&dir, &spec).unwrap();
+        let child = self
+            .command(WOODWARD)
+            .arg("converse")
+            .arg(&dir)
+            .current_dir(self.tree())
+            .envs(env.iter().map(|(name, value)| (name, value)))
+            .stdout(File::create(dir.join("events")).unwrap())
+            .stderr(File::create(dir.join("errors")).unwrap())
+            .spawn()
+            .unwrap();
+        Run { dir, child }
+    }
+
+    /// A person who runs a client at a terminal of this size.
+    pub(crate) fn person(&self, name: &str, line: &str, size: (u16, u16)) -> Person {
+        let person = Person {
+            socket: self.around().join("people.sock"),
+            name: name.to_owned(),
+        };
+        let (cols, rows) = (size.0.to_string(), size.1.to_string());
+        let shell = format!(
+            "stty -a | sed 1d > {name}.before; {line}; echo LEFT $?; stty -a | sed 1d > {name}.after; sleep 1000"
+        );
+        let started = self
+            .command("tmux")
+            .current_dir(self.around())
+            .arg("-S")
+            .arg(&person.socket)
+            .args(["-f", "/dev/null", "new-session", "-d", "-s", name])
+            .args(["-x", &cols, "-y", &rows, &shell])
+            .args([";", "set-option", "-g", "status", "off"])
+            .status()
+            .unwrap();
+        assert!(started.success());
+        person
+    }
+
+    /// A person who looks at a run without Woodward's tmux.
+    pub(crate) fn viewer(&self, name: &str, run: &Run, size: (u16, u16)) -> Person {
+        let line = format!("env -u TMUX {WOODWARD} view {}", run.dir.display());
+        self.person(name, &line, size)
+    }
+
+    /// Whether a person's terminal is as it was.
+    pub(crate) fn is_restored(&self, name: &str) -> bool {
+        let read = |end: &str| std::fs::read_to_string(self.around().join(format!("{name}.{end}")));
+        let (before, after) = (read("before").unwrap(), read("after").unwrap());
+        !before.is_empty() && before == after
+    }
+
+    fn processes(&self) -> Vec<Pid> {
+        let entry = format!("{MARK}={}", self.around().display());
+        std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|found| found.ok()?.file_name().to_str()?.parse::<i32>().ok())
+            .filter(|pid| {
+                std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|all| {
+                    all.split(|byte| *byte == 0)
+                        .any(|one| one == entry.as_bytes())
+                })
+            })
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        until("no process of this test is left", || {
+            let left = self.processes();
+            for pid in &left {
+                let _ = kill_process(*pid, Signal::KILL);
+            }
+            left.is_empty()
+        });
+    }
+}
+
+/// A host and the run that it holds.
+pub(crate) struct Run {
+    pub(crate) dir: PathBuf,
+    pub(crate) child: Child,
+}
+
+impl Run {
+    pub(crate) fn talk(&self) -> Conversation {
+        files::load_conversation(&self.dir).unwrap_or_default()
+    }
+
+    pub(crate) fn events(&self) -> Vec<Event> {
+        let text = std::fs::read_to_string(self.dir.join("events")).unwrap();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        whole
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    pub(crate) fn until_event(&self, what: &str, is: impl Fn(&Event) -> bool) -> Event {
+        self.told(what, || self.events().into_iter().find(|event| is(event)))
+    }
+
+    pub(crate) fn until_talk(&self, what: &str, is: impl Fn(&Conversation) -> bool) {
+        self.told(what, || is(&self.talk()).then_some(()));
+    }
+
+    /// What is waited for in vain is explained.
+    fn told<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
+        let looked = std::panic::AssertUnwindSafe(|| until_some(what, look));
+        std::panic::catch_unwind(looked).unwrap_or_else(|_| {
+            let events = std::fs::read_to_string(self.dir.join("events")).unwrap_or_default();
+            let errors = std::fs::read_to_string(self.dir.join("errors")).unwrap_or_default();
+            let log = std::fs::read(self.dir.join("terminal.log")).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log).into_owned();
+            let from = log.char_indices().rev().nth(3000).map_or(0, |(at, _)| at);
+            panic!("in vain: {what}\n{events}\n{errors}\n{:?}", &log[from..])
+        })
+    }
+
+    pub(crate) fn post(&self, letter: &Letter) {
+        files::post(&self.dir, letter, now()).unwrap();
+    }
+
+    pub(crate) fn say(&self, text: &str) -> MessageId {
+        let id = fresh();
+        let text = text.to_owned();
+        self.post(&Letter::Message { id, text });
+        id
+    }
+
+    pub(crate) fn accepted(&self, message: MessageId) {
+        self.until_event("the message is accepted", |event| {
+            *event == Event::Accepted { message }
+        });
+    }
+
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    pub(crate) fn ends(&mut self) {
+        until("the host ends", || !self.is_alive());
+    }
+}
+
+/// A person at a terminal.
+pub(crate) struct Person {
+    socket: PathBuf,
+    name: String,
+}
+
+impl Person {
+    pub(crate) fn tmux(&self, args: &[&str]) -> String {
+        let output = Command::new("tmux")
+            .arg("-S")
+            .arg(&self.socket)
+            .args(["-f", "/dev/null"])
+            .args(args)
+            .env_remove("TMUX")
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    pub(crate) fn target(&self) -> String {
+        format!("={}:", self.name)
+    }
+
+    pub(crate) fn types(&self, text: &str) {
+        self.tmux(&["send-keys", "-t", &self.target(), "-l", text]);
+    }
+
+    pub(crate) fn presses(&self, key: &str) {
+        self.tmux(&["send-keys", "-t", &self.target(), key]);
+    }
+
+    pub(crate) fn sees(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-t", &self.target()])
+    }
+
+    pub(crate) fn until_sees(&self, text: &str) {
+        let mut seen = String::new();
+        let looked = std::panic::AssertUnwindSafe(|| {
+            until(text, || {
+                seen = self.sees();
+                seen.contains(text)
+            });
+        });
+        if std::panic::catch_unwind(looked).is_err() {
+            panic!("{} does not see `{text}`:\n{}", self.name, self.sees());
+        }
+    }
+
+    /// The process that the person's terminal runs in front.
+    pub(crate) fn client(&self) -> Pid {
+        let shell = self.tmux(&["display-message", "-p", "-t", &self.target(), "#{pane_pid}"]);
+        let shell = shell.trim();
+        let children = format!("/proc/{shell}/task/{shell}/children");
+        let child = std::fs::read_to_string(children).unwrap();
+        Pid::from_raw(child.trim().parse().unwrap()).unwrap()
+    }
+}
+
+pub(crate) fn fresh() -> MessageId {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random).unwrap();
+    MessageId::new(uuid::Builder::from_random_bytes(random).into_uuid())
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Timestamp(i64::try_from(since.as_millis()).unwrap())
+}
+
+/// 600 lines with everything that is hard to type.
+pub(crate) fn long_text(last: &str) -> String {
+    let lines = (0..600).map(|n| format!("{n:03} “ä” it's $HOME `x` \\ {{}} <b>&amp; 100% — ok\n"));
+    lines.collect::<String>() + last
+}
+
+pub(crate) fn exists(path: &Path) -> bool {
+    path.exists()
+}
