@@ -100,6 +100,7 @@ fn prepare(dir: &Path, spec: &Spec) -> std::io::Result<(Opening, Claude)> {
         stopped: None,
         last_text: String::new(),
         idle_since: None,
+        draft: false,
         counted: HashSet::new(),
         used: Usage::default(),
     };
@@ -160,6 +161,8 @@ struct Claude {
     /// What it said last in this turn.
     last_text: String,
     idle_since: Option<Instant>,
+    /// A prompt that was taken back is in the line where words are typed.
+    draft: bool,
     /// Messages whose use is counted: each is told several times.
     counted: HashSet<String>,
     used: Usage,
@@ -209,6 +212,7 @@ impl Side for Claude {
         let waits = idle && self.started && self.working && self.dialogs.is_empty();
         self.idle_since = waits.then(|| self.idle_since.unwrap_or_else(Instant::now));
         if self.idle_since.is_some_and(|at| at.elapsed() > IDLE_FOR) {
+            self.draft = true;
             self.end_turn(Ending::Interrupted, &mut signs);
         }
         signs
@@ -220,6 +224,11 @@ impl Side for Claude {
 
     fn has_dialog(&self, _: &Glance) -> bool {
         !self.started || !self.dialogs.is_empty()
+    }
+
+    fn clearing(&mut self) -> Option<Vec<u8>> {
+        // Once, ctrl-c empties the line; a second one would end the program.
+        std::mem::take(&mut self.draft).then(|| b"\x03".to_vec())
     }
 
     fn answer(&mut self, key: &str, reply: &Reply, _: &Glance) -> Answer {
@@ -273,6 +282,7 @@ impl Claude {
                 self.started = true;
                 self.working = true;
                 self.stopped = None;
+                self.draft = false;
                 self.last_text.clear();
                 self.close_all(signs);
                 signs.push(Sign::Prompted(text(value, "prompt").to_owned()));
