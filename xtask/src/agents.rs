@@ -199,9 +199,10 @@ impl Job {
         directory.join(&self.name)
     }
 
-    /// Where it is until it is whole.
+    /// Where it is until it is whole: no other process writes there, not even what a killed
+    /// installation left running.
     fn draft(&self, directory: &Path) -> PathBuf {
-        directory.join(format!(".new-{}", self.name))
+        directory.join(format!(".new-{}-{}", self.name, std::process::id()))
     }
 
     fn bring(&self, directory: &Path) -> Result<()> {
@@ -297,12 +298,13 @@ fn lock(directory: &Path) -> Result<fs::File> {
     Ok(file)
 }
 
-/// What a killed installation left.
+/// What a killed installation left, as far as nobody writes it any more.
 fn remove_leftovers(directory: &Path) -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(".new-") {
-            fs::remove_dir_all(entry.path())?;
+            // What can't be removed now is removed next time.
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
     Ok(())

@@ -13,6 +13,7 @@ pub mod command;
 pub(crate) mod common;
 mod opencode;
 mod pi;
+mod turns;
 
 use crate::catalog::Kind;
 use crate::event::Ending;

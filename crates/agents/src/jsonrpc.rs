@@ -170,6 +170,12 @@ impl Peer {
         }
     }
 
+    /// Forgets what was said, and wants no answer, while an answer was awaited.
+    pub(crate) fn forget_notices(&mut self) {
+        self.early
+            .retain(|heard| !matches!(heard, Heard::Notice { .. }));
+    }
+
     async fn hear_new(&mut self) -> Option<Heard> {
         loop {
             return Some(match self.program.line().await? {

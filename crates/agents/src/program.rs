@@ -16,6 +16,8 @@ use crate::wire::RawLog;
 const COMPLAINTS_KEPT: usize = 8 << 10;
 /// How long a program that was told to end may take.
 const END_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the rest of the output of a program that is gone may pause.
+const REST_PATIENCE: Duration = Duration::from_millis(500);
 /// How long the complaints of a program that has ended may take to arrive.
 const COMPLAINTS_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -26,6 +28,7 @@ pub(crate) struct Program {
     input: Option<ChildStdin>,
     output: Lines<ChildStdout>,
     complaints: Arc<Mutex<String>>,
+    is_gone: bool,
     /// Listens to its complaints.
     listener: Option<JoinHandle<()>>,
     raw: RawLog,
@@ -89,14 +92,26 @@ impl Program {
             output: Lines::new(output),
             child,
             complaints,
+            is_gone: false,
             listener,
             raw: raw.clone(),
         })
     }
 
-    /// The next line it prints; `None` when it prints no more. Safe to be dropped and called again.
+    /// The next line it prints; `None` when it prints no more, or is gone and only what it started
+    /// holds its output open. Safe to be dropped and called again.
     pub(crate) async fn line(&mut self) -> Option<Line> {
-        let line = self.output.next().await;
+        let line = loop {
+            if self.is_gone {
+                let rest = tokio::time::timeout(REST_PATIENCE, self.output.next());
+                break rest.await.ok().flatten();
+            }
+            tokio::select! {
+                biased;
+                line = self.output.next() => break line,
+                _ = self.child.wait() => self.is_gone = true,
+            }
+        };
         if let Some(Line::Whole(text)) = &line {
             self.raw.heard(text);
         }
@@ -112,6 +127,17 @@ impl Program {
         input.write_all(line.as_bytes()).await?;
         input.write_all(b"\n").await?;
         input.flush().await
+    }
+
+    /// Gives it all that it will ever get, however slowly it reads.
+    pub(crate) fn feed_all(&mut self, text: String) {
+        if let Some(mut input) = self.input.take() {
+            self.raw.said(&text);
+            tokio::spawn(async move {
+                // Who does not read it to the end has a reason.
+                let _ = input.write_all(text.as_bytes()).await;
+            });
+        }
     }
 
     /// Says that nothing more will come.

@@ -3,7 +3,7 @@
 //! When it is dropped, every process that the program started below that directory is ended: the
 //! daemon, its supervisors, their agents and whatever those left.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -53,6 +53,7 @@ impl Ran {
 pub struct TestDaemon {
     program: PathBuf,
     home: tempfile::TempDir,
+    env: Vec<(OsString, OsString)>,
 }
 
 impl TestDaemon {
@@ -61,13 +62,31 @@ impl TestDaemon {
     /// # Panics
     /// When there is no place.
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        let home = tempfile::tempdir().expect("a directory");
+        Self::at_home(program, tempfile::tempdir().expect("a directory"))
+    }
+
+    /// The same with a home directory of the test's choice.
+    ///
+    /// # Panics
+    /// When there is no place.
+    pub fn at_home(program: impl Into<PathBuf>, home: tempfile::TempDir) -> Self {
         let identity = "[user]\n\tname = Ada\n\temail = ada@example.org\n";
         std::fs::write(home.path().join(".gitconfig"), identity).expect("a file");
         Self {
             program: program.into(),
             home,
+            env: Vec::new(),
         }
+    }
+
+    /// Sets a variable for everything that is started from now on.
+    pub fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) {
+        self.env.push((name.into(), value.into()));
+    }
+
+    /// The person's home directory.
+    pub fn home(&self) -> &Path {
+        self.home.path()
     }
 
     /// The state directory. The daemon makes it.
@@ -97,6 +116,7 @@ impl TestDaemon {
             .env("HOME", self.home.path())
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env(STATE_DIR, self.state())
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         command
     }

@@ -359,6 +359,9 @@ fn failures_are_worded_as_each_vendor_words_them() {
     );
     let long = fault(CHAT, "overflow");
     assert_eq!(long.json()["error"]["code"], "context_length_exceeded");
+    let long = fault(RESPONSES, "overflow").events().pop().unwrap();
+    assert_eq!(long["type"], "response.failed");
+    assert_eq!(long["response"]["error"]["code"], "context_length_exceeded");
     assert_eq!(fault(GEMINI, "500").json()["error"]["status"], "INTERNAL");
     let wrong = fault(MESSAGES, "of mine");
     assert_eq!(wrong.status(), 400);

@@ -7,7 +7,7 @@
 //! before: a resumed conversation replays such a message and does nothing.
 
 pub(crate) mod ask;
-mod hear;
+pub(super) mod hear;
 pub(crate) mod start;
 
 use std::time::Duration;

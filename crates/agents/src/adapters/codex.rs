@@ -80,6 +80,7 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
         messages: spec.messages.clone(),
         text: prompt,
         tries: 0,
+        is_prompt: true,
     });
     talk.hold().await
 }
@@ -175,6 +176,8 @@ struct Words {
     messages: Vec<MessageId>,
     text: String,
     tries: u32,
+    /// Whether this is what the run began with: the next run says it again if this one can't.
+    is_prompt: bool,
 }
 
 /// What a request of ours was for.
@@ -288,6 +291,7 @@ impl Talk<'_> {
                 messages: vec![id],
                 text,
                 tries: 0,
+                is_prompt: false,
             }),
             Order::Answer { question, reply } => self.answer(question, reply).await?,
             Order::Interrupt => match &mut self.turn {
@@ -338,6 +342,7 @@ impl Talk<'_> {
                 text,
                 // If the turn ends by the refusal, nobody needs to be told.
                 tries: TRIES_MAX,
+                is_prompt: false,
             });
         }
         Ok(())
@@ -467,7 +472,7 @@ impl Talk<'_> {
     }
 
     async fn give_up(&mut self, words: &Words, why: &str) {
-        for message in &words.messages {
+        for message in words.messages.iter().filter(|_| !words.is_prompt) {
             let (message, note) = (*message, why.to_owned());
             self.wire.say(Event::Rejected { message, note }).await;
         }

@@ -9,6 +9,8 @@ use crate::trial;
 
 const CODEX: Agent = Agent {
     kind: Kind::Codex,
+    args: &[],
+    model: None,
     env: |_| vec![("STAND_IN_KEY", "sk-stand-in-0123456789abcdef".into())],
     settle: |scene| {
         let text = format!(

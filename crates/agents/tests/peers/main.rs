@@ -1,6 +1,7 @@
 //! Real agent programs that speak a protocol, against a stand-in for the model: Codex, those that
 //! speak ACP, and OpenCode.
 
+mod acp;
 mod codex;
 mod scene;
 
@@ -20,7 +21,8 @@ fn main() -> ExitCode {
         return converse(&PathBuf::from(args.next().unwrap_or_default()));
     }
     let arguments = Arguments::from_args();
-    let trials = codex::trials();
+    let mut trials = codex::trials();
+    trials.extend(acp::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

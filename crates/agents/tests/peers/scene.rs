@@ -22,6 +22,10 @@ use woodward_testkit::patience::{until, until_some};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agent {
     pub(crate) kind: Kind,
+    /// Arguments that a person would have given.
+    pub(crate) args: &'static [&'static str],
+    /// The model.
+    pub(crate) model: Option<&'static str>,
     /// Variables for it.
     pub(crate) env: fn(&Scene) -> Vec<(&'static str, String)>,
     /// Writes its settings.
@@ -92,8 +96,13 @@ impl Scene {
         Spec {
             kind: self.agent.kind,
             program: vec![self.agent.kind.facts().program.to_owned()],
-            args: Vec::new(),
-            model: None,
+            args: self
+                .agent
+                .args
+                .iter()
+                .map(|arg| (*arg).to_owned())
+                .collect(),
+            model: self.agent.model.map(str::to_owned),
             session: SessionId::New(fresh().to_string()),
             prompt: PathBuf::new(),
             messages: Vec::new(),

@@ -241,7 +241,7 @@ fn row(bytes: &mut Bytes<'_>, version: u32, width: usize, before: &[u8]) -> Opti
     };
     let length = usize::from(flags & NAME_MASK);
     let fits = length == path.len() || length == usize::from(NAME_MASK) && path.len() > length;
-    fits.then(|| Row {
+    fits.then_some(Row {
         path,
         blob,
         width,

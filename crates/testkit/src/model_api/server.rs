@@ -271,7 +271,13 @@ async fn serve(request: Request<Incoming>, shared: &Arc<Shared>) -> Answer {
         }
         Decision::Refuse(error) => failed(dialect, &Failure::bad_request(error.to_string())),
         Decision::Fault(fault, reply) => match Failure::of(&fault, SystemTime::now()) {
-            Some(failure) => failed(dialect, &failure),
+            Some(failure) => {
+                let events = dialect.failed_events(&reply, &failure);
+                match events.filter(|_| is_streamed) {
+                    Some(events) => streamed(events, &reply, None),
+                    None => failed(dialect, &failure),
+                }
+            }
             None => broken(dialect, &fault, &reply, &value).await,
         },
     }

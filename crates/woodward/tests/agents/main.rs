@@ -4,7 +4,9 @@
 //! programs. Ends with a table of what each agent was seen to do.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod life;
 mod one_shot;
+mod place;
 mod table;
 
 use libtest_mimic::{Arguments, Trial};
@@ -19,15 +21,32 @@ fn main() {
         Err(error) => panic!("{error}"),
     };
     let table = Arc::new(Table::default());
-    let trials = programs.all().iter().map(|program| {
-        let (programs, table) = (Arc::clone(&programs), Arc::clone(&table));
-        let agent = program.name.clone();
-        Trial::test(format!("one_shot::{agent}_writes_and_commits"), move || {
-            one_shot::writes_and_commits(&programs, &agent, &table);
-            Ok(())
-        })
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let mut trials = Vec::new();
+    let each: [(&str, fn(&Programs, &str, &Table)); 4] = [
+        (
+            "one_shot::{}_writes_and_commits",
+            one_shot::writes_and_commits,
+        ),
+        ("life::{}_lands", life::lands),
+        ("life::{}_is_unlucky", life::is_unlucky),
+        ("life::{}_ends", life::ends),
+    ];
+    for (name, test) in each {
+        for program in programs.all() {
+            let (programs, table) = (Arc::clone(&programs), Arc::clone(&table));
+            let agent = program.name.clone();
+            trials.push(Trial::test(name.replace("{}", &agent), move || {
+                test(&programs, &agent, &table);
+                Ok(())
+            }));
+        }
+    }
+    let all = Arc::clone(&programs);
+    trials.push(Trial::test("life::all_at_once", move || {
+        life::all_at_once(&all);
+        Ok(())
+    }));
+    let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {
         table.print(programs.all());
     }

@@ -2,7 +2,9 @@
 //! and the stand-in are good.
 
 use crate::table::Table;
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use woodward_testkit::TestRepo;
@@ -265,7 +267,10 @@ impl Scene<'_> {
 /// Runs a command to its end, with all that it says in a file.
 fn run(mut command: Command, output: &Path) -> ExitStatus {
     let file = File::create(output).unwrap();
-    command.stdout(file.try_clone().unwrap()).stderr(file);
+    command
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .process_group(0);
     let mut running = Running(command.spawn().expect("the agent starts"));
     until_some("the agent ends", || running.0.try_wait().unwrap())
 }
@@ -275,7 +280,10 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        // Once it is waited for, its number may be another's.
+        if let Ok(None) = self.0.try_wait() {
+            let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+            let _ = self.0.wait();
+        }
     }
 }

@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use woodward_testkit::agents::Program;
 
 /// The capabilities, in the table's order.
-const CAPABILITIES: &[&str] = &["write", "commit"];
+const CAPABILITIES: &[&str] = &[
+    "write", "commit", "asks", "resume", "kill -9", "401", "429", "500", "cancel", "cost",
+];
 
 /// What was seen so far, by agent and capability.
 #[derive(Debug, Default)]

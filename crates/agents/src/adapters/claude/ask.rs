@@ -16,13 +16,13 @@ const OPEN_MAX: usize = 100;
 
 /// A control request for the use of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wish {
-    pub(super) request_id: String,
-    pub(super) tool_use_id: String,
-    pub(super) tool: String,
-    pub(super) input: Value,
+pub(in crate::adapters) struct Wish {
+    pub(in crate::adapters) request_id: String,
+    pub(in crate::adapters) tool_use_id: String,
+    pub(in crate::adapters) tool: String,
+    pub(in crate::adapters) input: Value,
     /// Why the program asks, if it says so.
-    pub(super) why: String,
+    pub(in crate::adapters) why: String,
 }
 
 /// What follows from a request or an answer.

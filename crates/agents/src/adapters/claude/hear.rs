@@ -15,7 +15,7 @@ use crate::usage::Usage;
 
 /// What a line means.
 #[derive(Debug, PartialEq)]
-pub(super) enum Heard {
+pub(in crate::adapters) enum Heard {
     /// Something to pass on.
     Event(Event),
     /// A message of ours is in the conversation.
@@ -33,7 +33,7 @@ pub(super) enum Heard {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Ears {
+pub(in crate::adapters) struct Ears {
     /// What this run has used so far; money is of the whole conversation.
     used: Usage,
     /// When the limit that was hit last is lifted.
@@ -42,7 +42,7 @@ pub(super) struct Ears {
 }
 
 impl Ears {
-    pub(super) fn hear(&mut self, line: &Value, now: Timestamp) -> Vec<Heard> {
+    pub(in crate::adapters) fn hear(&mut self, line: &Value, now: Timestamp) -> Vec<Heard> {
         match text(line, "type") {
             "system" => self.system(line),
             "assistant" => assistant(line),

@@ -70,6 +70,12 @@ impl Dialect {
         }
     }
 
+    /// A failure as events, where the dialect has begun to stream before it can fail.
+    pub(super) fn failed_events(self, reply: &Reply, failure: &Failure) -> Option<Vec<String>> {
+        let is_late = self == Self::Responses && failure.is_overflow;
+        is_late.then(|| responses::overflow(reply, failure))
+    }
+
     /// The body and the headers of a failure.
     pub(super) fn failure(self, failure: &Failure) -> (Value, Vec<(&'static str, String)>) {
         let mut headers = match self {

@@ -161,6 +161,18 @@ pub(super) fn events(reply: &Reply) -> Vec<String> {
     events
 }
 
+/// A context that is too long is found out only when the stream has begun.
+pub(super) fn overflow(reply: &Reply, failure: &Failure) -> Vec<String> {
+    let mut failed = whole(reply, "failed");
+    failed["error"] = chat::failure(failure)["error"].clone();
+    let begun = json!({"type": "response.created", "response": whole(reply, "in_progress")});
+    let failed = json!({"type": "response.failed", "response": failed});
+    vec![
+        named("response.created", &begun),
+        named("response.failed", &failed),
+    ]
+}
+
 pub(super) fn failure(failure: &Failure) -> Value {
     // Codex tells a spent allowance from a burst of requests by this name and its reset time.
     if let (429, Some(reset_s), Some(resets_at)) =

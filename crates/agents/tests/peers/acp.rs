@@ -1,0 +1,283 @@
+//! Gemini CLI, Qwen Code, Copilot CLI and Goose.
+
+use libtest_mimic::Trial;
+use woodward_agents::permission::Mode;
+use woodward_agents::{Ending, Event, Kind, SessionId, Spec, Usage};
+
+use crate::scene::{Agent, Scene, assert_ended, exists, fresh, was_completed};
+use crate::trial;
+
+/// Copilot blackens its key wherever it stands: it must be like no other word.
+const KEY: &str = "sk-stand-in-0123456789abcdef";
+
+const GEMINI: Agent = Agent {
+    kind: Kind::Gemini,
+    args: &[],
+    model: Some("gemini-2.5-flash"),
+    env: |scene| {
+        vec![
+            ("GEMINI_API_KEY", KEY.into()),
+            ("GOOGLE_GEMINI_BASE_URL", scene.api.url()),
+        ]
+    },
+    settle: |scene| {
+        let directory = scene.home().join(".gemini");
+        std::fs::create_dir_all(&directory).unwrap();
+        let settings = r#"{"security":{"auth":{"selectedType":"gemini-api-key"}},"general":{"enableAutoUpdate":false,"maxAttempts":1},"privacy":{"usageStatisticsEnabled":false}}"#;
+        std::fs::write(directory.join("settings.json"), settings).unwrap();
+    },
+};
+
+const QWEN: Agent = Agent {
+    kind: Kind::Qwen,
+    args: &["--auth-type", "openai"],
+    model: Some("stand-in"),
+    env: |scene| {
+        vec![
+            ("OPENAI_API_KEY", KEY.into()),
+            ("OPENAI_BASE_URL", scene.api.openai_url()),
+        ]
+    },
+    settle: |_| {},
+};
+
+const COPILOT: Agent = Agent {
+    kind: Kind::Copilot,
+    args: &[],
+    model: Some("gpt-4.1"),
+    env: |scene| {
+        vec![
+            ("COPILOT_PROVIDER_BASE_URL", scene.api.openai_url()),
+            ("COPILOT_PROVIDER_API_KEY", KEY.into()),
+            ("COPILOT_OFFLINE", "true".into()),
+        ]
+    },
+    settle: |_| {},
+};
+
+const GOOSE: Agent = Agent {
+    kind: Kind::Goose,
+    args: &[],
+    model: Some("gpt-4o"),
+    env: |scene| {
+        vec![
+            ("GOOSE_PROVIDER", "openai".into()),
+            ("OPENAI_HOST", scene.api.url()),
+            ("OPENAI_API_KEY", KEY.into()),
+            ("GOOSE_DISABLE_KEYRING", "1".into()),
+        ]
+    },
+    settle: |_| {},
+};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let all: [(&str, fn(Scene)); 9] = [
+        ("writes_commits_and_says_what_it_used", writes_and_commits),
+        ("goes_on_in_the_same_conversation", resumes),
+        ("hears_after_its_turn_what_was_said_before", hears_later),
+        ("asks_and_is_allowed", asks_and_is_allowed),
+        ("is_told_why_it_may_not", is_denied_with_words),
+        ("is_interrupted", is_interrupted),
+        ("withdraws_a_question_when_interrupted", withdraws),
+        ("tells_failures_of_the_provider_apart", fails),
+        ("tells_what_keeps_it_from_starting", does_not_start),
+    ];
+    let agents = [GEMINI, QWEN, COPILOT, GOOSE].into_iter();
+    let pairs = agents.flat_map(|agent| all.iter().map(move |(name, test)| (agent, *name, *test)));
+    pairs
+        .map(|(agent, name, test)| trial(name, agent, test))
+        .collect()
+}
+
+/// Who is trusted is not asked about.
+fn trusted(scene: &Scene) -> Spec {
+    let mut spec = scene.spec();
+    spec.rules.mode = Mode::Yolo;
+    spec
+}
+
+/// What a run of so many requests uses, as the program tells it.
+fn used(kind: Kind, requests: u64) -> Usage {
+    let (input, cached) = match kind {
+        // They do not tell what came from a cache.
+        Kind::Gemini | Kind::Goose => (1200, 0),
+        _ => (1000, 200),
+    };
+    Usage {
+        input: input * requests,
+        cached: cached * requests,
+        output: 50 * requests,
+        micro_usd: None,
+    }
+}
+
+fn writes_and_commits(scene: Scene) {
+    let message = fresh();
+    let mut spec = scene.spec();
+    spec.messages = vec![message];
+    // Programs without a tool for that write with a command.
+    spec.rules.allow = vec!["printf *".into()];
+    let mut run = scene.start("stand-in: write a.txt=hello; commit add a", spec);
+    if scene.agent.kind == Kind::Copilot {
+        // What redirects its output is asked about.
+        let question = run.questions(1).remove(0);
+        run.answer(&question, "allow");
+    }
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, was_completed);
+    assert_eq!(scene.git(&["log", "-1", "--format=%s"]), "add a");
+    assert_eq!(scene.git(&["show", "HEAD:a.txt"]), "hello");
+    assert!(talk.is_settled(message) && talk.delivered[0].refused.is_none());
+    assert_eq!(talk.tools, 2, "{events:#?}");
+    assert_eq!(talk.last_text, "Done.");
+    assert_eq!(talk.used, used(scene.agent.kind, 3), "{events:#?}");
+    if scene.agent.kind != Kind::Goose {
+        assert_eq!(talk.version.as_deref(), scene.agent.kind.facts().tested);
+    }
+}
+
+fn resumes(scene: Scene) {
+    let (first, events) = scene.hold("stand-in: say one", trusted(&scene));
+    assert_ended(&first, &events, was_completed);
+    let spec = Spec {
+        session: SessionId::Resume(first.session.clone().unwrap()),
+        used_before: first.used_in_all().clone(),
+        ..trusted(&scene)
+    };
+    let (second, events) = scene.hold("stand-in: say two", spec);
+    assert_ended(&second, &events, was_completed);
+    assert_eq!(second.session, first.session);
+    assert_eq!(second.used, used(scene.agent.kind, 1), "{events:#?}");
+    // What it said before is no news.
+    let texts = events
+        .iter()
+        .filter(|event| matches!(event, Event::Text { .. }));
+    assert_eq!(texts.count(), 1, "{events:#?}");
+    scene.api.expect("both prompts", |request| {
+        request.user_says("say one") && request.user_says("say two")
+    });
+}
+
+/// A command that ends when a file is there.
+const WAITS: &str = "until test -e go\\; do sleep 0.1\\; done";
+
+fn hears_later(scene: Scene) {
+    let mut run = scene.start(&format!("stand-in: shell {WAITS}"), trusted(&scene));
+    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    let message = run.say("stand-in: shell touch b.txt");
+    std::fs::write(scene.tree().join("go"), "").unwrap();
+    run.event("the message's arrival", |event| {
+        *event == Event::Accepted { message }
+    });
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, was_completed);
+    assert!(exists(scene.tree().join("b.txt")), "{events:#?}");
+    let ends = events
+        .iter()
+        .filter(|event| matches!(event, Event::TurnEnded(_)));
+    assert_eq!(ends.count(), 2, "{events:#?}");
+}
+
+fn outside(scene: &Scene) -> String {
+    let path = scene.around().join("x");
+    format!("stand-in: shell touch {}; say I see.", path.display())
+}
+
+fn asks_and_is_allowed(scene: Scene) {
+    let mut run = scene.start(&outside(&scene), scene.spec());
+    let question = run.questions(1).remove(0);
+    assert!(question.text.contains("May I run `touch"), "{question:?}");
+    let answer = run.answer(&question, "allow");
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, was_completed);
+    assert!(talk.is_settled(answer), "{talk:#?}");
+    assert!(exists(scene.around().join("x")), "{events:#?}");
+}
+
+fn is_denied_with_words(scene: Scene) {
+    let mut run = scene.start(&outside(&scene), scene.spec());
+    let question = run.questions(1).remove(0);
+    run.answer(&question, "put it into the worktree");
+    // Told again of the same task, the stand-in tries once more.
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, was_completed);
+    assert!(!exists(scene.around().join("x")));
+    scene.api.expect("the reason", |request| {
+        request.user_says("put it into the worktree")
+    });
+}
+
+fn is_interrupted(scene: Scene) {
+    let prompt = format!("stand-in: shell {WAITS}; shell touch b.txt");
+    let mut run = scene.start(&prompt, trusted(&scene));
+    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    run.interrupt();
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
+    assert!(!exists(scene.tree().join("b.txt")));
+}
+
+fn withdraws(scene: Scene) {
+    let mut run = scene.start(&outside(&scene), scene.spec());
+    let question = run.questions(1).remove(0);
+    run.interrupt();
+    run.event("the end of the question", |event| {
+        *event
+            == Event::Withdrawn {
+                question: question.id,
+            }
+    });
+    let (talk, events) = run.finish();
+    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
+    assert!(talk.pending.is_empty() && !exists(scene.around().join("x")));
+}
+
+fn fails(scene: Scene) {
+    let ends = |fault: &str, is: fn(&Ending) -> bool| {
+        let prompt = format!("stand-in: fault {fault} retry=no");
+        let (talk, events) = scene.hold(&prompt, trusted(&scene));
+        assert_ended(&talk, &events, is);
+    };
+    ends("401", |end| matches!(end, Ending::LoggedOut { .. }));
+    ends("429", |end| matches!(end, Ending::RateLimited { .. }));
+    ends("500", |end| matches!(end, Ending::ApiFailed { .. }));
+}
+
+fn does_not_start(scene: Scene) {
+    let (talk, events) = scene.hold(
+        "hello",
+        Spec {
+            session: SessionId::Resume("0b9bb7ac-3f0d-4b3a-9d0e-0d6b6a2f7c11".into()),
+            ..scene.spec()
+        },
+    );
+    assert_ended(&talk, &events, |end| {
+        matches!(end, Ending::NoSuchSession { .. })
+    });
+    let unfit = |spec: Spec, words: &str| {
+        let (talk, events) = scene.hold("hello", spec);
+        assert_ended(
+            &talk,
+            &events,
+            |end| matches!(end, Ending::Unfit { note } if note.contains(words)),
+        );
+    };
+    let absent = vec!["/nowhere/agent".to_owned()];
+    unfit(
+        Spec {
+            program: absent,
+            ..scene.spec()
+        },
+        scene.agent.kind.facts().install,
+    );
+    if scene.agent.kind != Kind::Gemini {
+        let args = vec!["--brand-new-option".to_owned()];
+        unfit(
+            Spec {
+                args,
+                ..scene.spec()
+            },
+            "brand-new-option",
+        );
+    }
+}

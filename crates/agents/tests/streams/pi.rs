@@ -1,0 +1,161 @@
+//! Pi, for real.
+
+use anyhow::{Context as _, ensure};
+use woodward_agents::{Ending, Event, Kind, Letter, SessionId, Spec};
+
+use crate::Fact;
+use crate::stage::{Stage, fresh};
+
+pub(crate) const FACTS: &[Fact] = &[
+    ("pi::it_writes_commits_and_says_what_that_cost", writes),
+    ("pi::what_is_said_meanwhile_is_the_next_turn", follow_up),
+    ("pi::a_conversation_is_resumed", resumed),
+    ("pi::an_unknown_conversation_is_said_to_be_so", unknown),
+    ("pi::an_interrupt_ends_the_turn", interrupted),
+    (
+        "pi::a_failure_is_an_ending_though_it_exits_with_0",
+        failures,
+    ),
+    ("pi::an_option_it_does_not_have_is_named", unfit),
+];
+
+fn stage() -> anyhow::Result<(Stage, Spec)> {
+    let stage = Stage::new(Kind::Pi)?;
+    let config = stage.person().join(".pi/agent");
+    std::fs::create_dir_all(&config)?;
+    let models = format!(
+        r#"{{"providers":{{"stand-in":{{"baseUrl":"{}","apiKey":"sk-stand-in-0123456789","api":"openai-completions","models":[{{"id":"model","name":"model","reasoning":false,"input":["text"],"cost":{{"input":1,"output":2,"cacheRead":0.1,"cacheWrite":1}},"contextWindow":100000,"maxTokens":4096}}]}}}}}}"#,
+        stage.api.openai_url()
+    );
+    std::fs::write(config.join("models.json"), models)?;
+    std::fs::write(
+        config.join("settings.json"),
+        r#"{"retry":{"enabled":false}}"#,
+    )?;
+    let mut spec = stage.spec(Stage::installed("pi")?);
+    spec.own_config = false;
+    spec.model = Some(String::from("stand-in/model"));
+    Ok((stage, spec))
+}
+
+fn writes() -> anyhow::Result<()> {
+    let (stage, spec) = stage()?;
+    let ended = stage
+        .run(&spec, "stand-in: write a.txt=hello; commit add a")?
+        .completed()?;
+    ensure!(stage.git(&["log", "-1", "--format=%s"]) == "add a");
+    ensure!(
+        stage.git(&["status", "--porcelain"]) == "",
+        "it leaves nothing"
+    );
+    ensure!(ended.talk.session.is_some() && ended.has(spec.messages[0]));
+    ensure!(ended.talk.tools == 2 && ended.talk.used.output > 0);
+    ensure!(ended.talk.used.micro_usd > Some(0));
+    Ok(())
+}
+
+fn follow_up() -> anyhow::Result<()> {
+    let (stage, spec) = stage()?;
+    let go = stage.worktree().join("go");
+    let wait = "while [ ! -e go ]\\; do sleep 0.1\\; done";
+    let mut run = stage.start(&spec, &format!("stand-in: shell {wait}; say waited"))?;
+    run.until("tool", |event| matches!(event, Event::Tool { .. }))?;
+    let message = run.say("stand-in: write b.txt=more")?;
+    std::fs::write(&go, "")?;
+    let ended = run.end()?.completed()?;
+    ensure!(ended.has(message), "{:?}", ended.talk.delivered);
+    ensure!(stage.read("b.txt")?.trim_end() == "more");
+    let remembers = |request: &woodward_testkit::model_api::Recorded| {
+        request.user_says("say waited") && request.user_says("write b.txt=more")
+    };
+    ensure!(stage.api.find(remembers).is_some(), "one conversation");
+    Ok(())
+}
+
+fn resumed() -> anyhow::Result<()> {
+    let (stage, mut spec) = stage()?;
+    let first = stage.run(&spec, "stand-in: write a.txt=one")?.completed()?;
+    spec.session = SessionId::Resume(first.talk.session.clone().context("a session")?);
+    spec.messages = vec![fresh()];
+    let second = stage.run(&spec, "stand-in: write b.txt=two")?.completed()?;
+    ensure!(second.talk.session == first.talk.session && second.has(spec.messages[0]));
+    let remembers = |request: &woodward_testkit::model_api::Recorded| {
+        request.user_says("write a.txt=one") && request.user_says("write b.txt=two")
+    };
+    ensure!(stage.api.find(remembers).is_some());
+    ensure!(
+        second.talk.used.output == first.talk.used.output,
+        "each run its own"
+    );
+    Ok(())
+}
+
+fn unknown() -> anyhow::Result<()> {
+    let (stage, mut spec) = stage()?;
+    spec.session = SessionId::Resume(fresh().to_string());
+    let ended = stage.run(&spec, "stand-in: say hello")?;
+    ensure!(
+        matches!(ended.ending(), Ending::NoSuchSession { .. }),
+        "{:?}",
+        ended.ending()
+    );
+    ensure!(!ended.has(spec.messages[0]));
+    Ok(())
+}
+
+fn interrupted() -> anyhow::Result<()> {
+    let (stage, spec) = stage()?;
+    let mut run = stage.start(
+        &spec,
+        "stand-in: shell tail -f /dev/null; write a.txt=never",
+    )?;
+    run.until("tool", |event| matches!(event, Event::Tool { .. }))?;
+    run.post(&Letter::Interrupt { id: fresh() })?;
+    let ended = run.end()?;
+    ensure!(
+        *ended.ending() == Ending::Interrupted,
+        "{:?}",
+        ended.ending()
+    );
+    ensure!(stage.read("a.txt").is_err());
+    Ok(())
+}
+
+fn failures() -> anyhow::Result<()> {
+    let (stage, spec) = stage()?;
+    for (fault, is) in [
+        (
+            "401",
+            (|e| matches!(e, Ending::LoggedOut { .. })) as fn(&Ending) -> bool,
+        ),
+        ("429 reset=3600 retry=no", |e| {
+            matches!(e, Ending::RateLimited { .. })
+        }),
+        ("500 retry=no", |e| {
+            matches!(
+                e,
+                Ending::ApiFailed {
+                    status: Some(500),
+                    ..
+                }
+            )
+        }),
+        ("overflow", |e| *e == Ending::ContextFull),
+    ] {
+        let ended = stage.run(&spec, &format!("stand-in: fault {fault}"))?;
+        ensure!(is(ended.ending()), "{fault}: {:?}", ended.ending());
+    }
+    Ok(())
+}
+
+fn unfit() -> anyhow::Result<()> {
+    let (stage, mut spec) = stage()?;
+    spec.args = vec![String::from("--no-such-option")];
+    let ended = stage.run(&spec, "stand-in: say hello")?;
+    ensure!(
+        matches!(ended.ending(), Ending::Unfit { note } if note.contains("--no-such-option")),
+        "{:?}",
+        ended.ending()
+    );
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! Each agent under Woodward, from `create` to landed, and through bad luck.
+
+use woodward_agents::Kind;
+use woodward_agents::catalog::Facts;
+use woodward_api::CostView;
+use woodward_testkit::agents::Programs;
+use woodward_testkit::patience::until;
+
+use crate::place::{Place, named};
+use crate::table::Table;
+
+/// A gate that looks at the file which the first run writes.
+const GATED: &str = "gates: [{ name: written, command: [test, -f, one.txt] }]\n";
+
+fn facts(agent: &str) -> &'static Facts {
+    Facts::by_name(named(agent)).unwrap_or_else(|| panic!("{agent} is not known"))
+}
+
+/// Written and committed; asked and answered, the daemon killed meanwhile; told more in the same
+/// conversation; landed; paid.
+pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
+    let place = Place::new(programs, &[agent], GATED);
+    let facts = facts(agent);
+    let asks = facts.asks_permission;
+    // Outside of the worktree, and outside of where temporary files may be.
+    let asked = place.daemon.home().join("asked");
+    let prompt = if asks {
+        let touch = format!("touch {}", asked.display());
+        format!("Please.\nstand-in: write one.txt=one; shell {touch}; commit add one")
+    } else {
+        String::from("Please.\nstand-in: write one.txt=one; slow 3; commit add one")
+    };
+    place.ok(&["create", "life", "-p", &prompt]);
+    if asks {
+        place.reaches("life", &["waiting"]);
+        let question = place.show("life").question.expect("a question");
+        assert!(question.text.contains("touch /"), "{question:?}");
+        table.note(agent, "asks", true);
+    } else {
+        place.reaches("life", &["working", "verifying", "review"]);
+    }
+    place.kill_daemon();
+    if asks {
+        place.reaches("life", &["waiting"]);
+        place.ok(&["answer", "life", "allow"]);
+    }
+    place.reaches("life", &["review"]);
+    assert_eq!(asked.exists(), asks, "{}", place.story("life"));
+    let detail = place.show("life");
+    assert_eq!(detail.runs.len(), 1, "one run: {}", place.story("life"));
+    table.note(agent, "kill -9", true);
+    table.note(
+        agent,
+        "write",
+        place.worktree("life").join("one.txt").is_file(),
+    );
+    let subject = |place: &Place| {
+        let tree = place.worktree("life");
+        place
+            .repo
+            .git(&["-C", tree.to_str().unwrap(), "log", "-1", "--format=%s"])
+    };
+    let story = place.story("life");
+    if facts.kind == Kind::Aider {
+        // It commits by itself, with a message of its own.
+        assert_ne!(subject(&place), "a shop", "{story}");
+    } else {
+        assert_eq!(subject(&place), "add one", "{story}");
+    }
+    table.note(agent, "commit", true);
+    let session = detail.runs[0].session.clone();
+    assert!(session.is_some(), "no conversation on record: {story}");
+
+    place.ok(&[
+        "prompt",
+        "life",
+        "And now.\nstand-in: write two.txt=two; commit add two",
+    ]);
+    until("the second run is over", || {
+        place.show("life").runs.len() == 2 && place.task("life").state.as_str() == "review"
+    });
+    assert!(
+        place.worktree("life").join("two.txt").is_file(),
+        "{}",
+        place.story("life")
+    );
+    let detail = place.show("life");
+    assert_eq!(detail.runs[1].session, session, "the same conversation");
+    // The program itself remembers: the model gets the first words again with the second ones.
+    let both = |request: &woodward_testkit::model_api::Recorded| {
+        request.user_says("And now.") && request.user_says("write one.txt=one")
+    };
+    let remembers = place.api.requests().iter().any(both);
+    table.note(agent, "resume", remembers);
+    assert!(
+        remembers,
+        "the conversation was not resumed: {}",
+        place.story("life")
+    );
+
+    place.ok(&["merge", "life"]);
+    place.reaches("life", &["landed"]);
+    assert_eq!(place.repo.read("one.txt").trim_end(), "one");
+    assert_eq!(place.repo.read("two.txt").trim_end(), "two");
+    let cost: CostView = place.json(&["cost"]);
+    table.note(agent, "cost", cost.total.tokens > 0);
+    assert!(cost.total.tokens > 0, "nothing used? {cost:?}");
+    place.ok(&["down"]);
+    assert_eq!(place.daemon.processes(), [], "nothing is left");
+}
+
+/// A refused login, a limit and a failure each have their own outcome and sentence.
+pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
+    let rules = "limits: { attempts: 1 }\n";
+    let place = Place::new(programs, &[agent], rules);
+    let title = facts(agent).title;
+    place.ok(&["create", "login", "-p", "Please.\nstand-in: fault 401"]);
+    place.ok(&[
+        "create",
+        "broken",
+        "-p",
+        "Please.\nstand-in: fault 500 retry=no",
+    ]);
+    place.reaches("login", &["failed"]);
+    let why = place.task("login").attention.reason;
+    assert!(
+        why.contains(title) && why.contains("not logged in"),
+        "{why}\n{}",
+        place.story("login")
+    );
+    table.note(agent, "401", true);
+    place.reaches("broken", &["failed"]);
+    let why = place.task("broken").attention.reason;
+    assert!(why.contains(title), "{why}\n{}", place.story("broken"));
+    table.note(agent, "500", true);
+    place.ok(&[
+        "create",
+        "later",
+        "-p",
+        "Please.\nstand-in: fault 429 reset=7200 retry=no",
+    ]);
+    let limited = || {
+        let timeline = place.run(&["timeline", "later"]).stdout;
+        place.task("later").state.as_str() == "queued"
+            && timeline.contains("the provider said to wait")
+    };
+    let waits = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        until("it waits for its provider", limited);
+    }));
+    table.note(agent, "429", waits.is_ok());
+    assert!(waits.is_ok(), "{}", place.story("later"));
+}
+
+/// Cancelled in the middle of a tool call: nothing of it lives.
+pub(crate) fn ends(programs: &Programs, agent: &str, table: &Table) {
+    let place = Place::new(programs, &[agent], "");
+    // Tools are put into sessions of their own by most programs.
+    let mark = place.repo.around().join("tool-runs");
+    let tool = format!(
+        "sh -c 'touch {}\\; exec python3 -c \"import time\\; time.sleep(600)\"'",
+        mark.display()
+    );
+    place.ok(&[
+        "create",
+        "long",
+        "--yolo",
+        "-p",
+        &format!("Please.\nstand-in: shell {tool}"),
+    ]);
+    until("the tool runs", || mark.exists());
+    place.ok(&["cancel", "long"]);
+    let begun = std::time::Instant::now();
+    until("only the daemon is left", || {
+        place.daemon.processes().len() == 1
+    });
+    let took = begun.elapsed();
+    table.note(agent, "cancel", took.as_secs() < 5);
+    assert!(took.as_secs() < 5, "it took {took:?}");
+}
+
+/// One task for each agent, in one repository, at once.
+pub(crate) fn all_at_once(programs: &Programs) {
+    let agents: Vec<&str> = programs
+        .all()
+        .iter()
+        .map(|program| program.name.as_str())
+        .collect();
+    let place = Place::new(
+        programs,
+        &agents,
+        "review: never\ngates: [{ name: ok, command: [test, -f, README.md] }]\n",
+    );
+    for agent in &agents {
+        let name = named(agent);
+        let prompt = format!("Please.\nstand-in: write {name}.txt={name}; commit add {name}");
+        place.ok(&["create", name, "--agent", name, "-p", &prompt]);
+    }
+    for agent in &agents {
+        place.reaches(named(agent), &["landed"]);
+        let file = format!("{}.txt", named(agent));
+        assert_eq!(place.repo.read(&file).trim_end(), named(agent));
+    }
+    let by_agent = place.ok(&["cost", "--by", "agent"]).stdout;
+    for agent in &agents {
+        assert!(by_agent.contains(named(agent)), "{by_agent}");
+    }
+}

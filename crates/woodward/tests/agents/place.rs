@@ -1,0 +1,237 @@
+//! A repository under a daemon, with agents that are pointed at the stand-in for the model's API.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use woodward_api::{Envelope, StatusView, TaskDetail, TaskSummary};
+use woodward_testkit::agents::Programs;
+use woodward_testkit::model_api::ModelApi;
+use woodward_testkit::patience::until_some;
+use woodward_testkit::{Ran, TestDaemon, TestRepo};
+
+/// Long and random-looking: Copilot masks its key wherever the letters occur.
+const KEY: &str = "stand-in-9f8b6c1e7d2a4053b1c6";
+
+/// Everything that one test works with. The daemon goes first when it is dropped.
+pub(crate) struct Place {
+    pub(crate) daemon: TestDaemon,
+    pub(crate) repo: TestRepo,
+    pub(crate) api: ModelApi,
+}
+
+impl Place {
+    /// A project whose agents are these, under the names that `cargo xtask setup` has for them.
+    pub(crate) fn new(programs: &Programs, agents: &[&str], rules: &str) -> Self {
+        let api = ModelApi::start();
+        let rows: String = agents
+            .iter()
+            .map(|agent| format!("  {}: {}\n", named(agent), row(agent, &api)))
+            .collect();
+        let config = format!(
+            "orchestrator: {{ agent: {}, maxConcurrent: 16 }}\nagents:\n{rows}{rules}",
+            named(agents[0])
+        );
+        let repo = TestRepo::with(&[("woodward.yaml", &config), ("README.md", "# Shop\n")]);
+        // Gemini gives the commands it runs no other git configuration than the repository's.
+        repo.git(&["config", "user.name", "Ada"]);
+        repo.git(&["config", "user.email", "ada@example.org"]);
+        // Codex's sandbox does not work for a home below the directory for temporary files.
+        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let mut daemon = TestDaemon::at_home(env!("CARGO_BIN_EXE_woodward"), home);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let own = Path::new(env!("CARGO_BIN_EXE_woodward")).parent().unwrap();
+        let first = [own.to_owned(), programs.bin().to_owned()];
+        let all = first.into_iter().chain(std::env::split_paths(&path));
+        daemon.set("PATH", std::env::join_paths(all).unwrap());
+        for agent in agents {
+            settle(agent, &api, &mut daemon);
+        }
+        let place = Self { daemon, repo, api };
+        place.ok(&["init", "-q"]);
+        place
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        self.daemon.run(self.repo.root(), args)
+    }
+
+    pub(crate) fn ok(&self, args: &[&str]) -> Ran {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "woodward {args:?}: {ran:#?}");
+        ran
+    }
+
+    pub(crate) fn json<T: DeserializeOwned>(&self, args: &[&str]) -> T {
+        let mut all = args.to_vec();
+        all.push("--json");
+        let ran = self.ok(&all);
+        let envelope: Envelope<T> = serde_json::from_str(&ran.stdout)
+            .unwrap_or_else(|error| panic!("woodward {args:?}: {error}: {ran:#?}"));
+        envelope.data
+    }
+
+    pub(crate) fn show(&self, task: &str) -> TaskDetail {
+        self.json(&["show", task])
+    }
+
+    pub(crate) fn task(&self, name: &str) -> TaskSummary {
+        let status: StatusView = self.json(&["status", "--all"]);
+        let found = status
+            .tasks
+            .into_iter()
+            .find(|task| task.name.as_str() == name);
+        found.unwrap_or_else(|| panic!("there is no task {name}"))
+    }
+
+    /// Waits until a task is in one of these states, and says which.
+    pub(crate) fn reaches(&self, task: &str, states: &[&str]) -> String {
+        let mut last = String::new();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            until_some(&format!("{task} is {states:?}"), || {
+                last = self.task(task).state.to_string();
+                states.contains(&last.as_str()).then(|| last.clone())
+            })
+        }));
+        found.unwrap_or_else(|_| panic!("{task} is {last}, not {states:?}:\n{}", self.story(task)))
+    }
+
+    /// A task's working directory.
+    pub(crate) fn worktree(&self, task: &str) -> PathBuf {
+        self.repo.around().join("shop.worktrees").join(task)
+    }
+
+    /// The end of the first daemon's life, as `kill -9` has it.
+    pub(crate) fn kill_daemon(&self) {
+        let health: woodward_api::Health = self.json(&["up"]);
+        let pid = health.pid;
+        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    }
+
+    /// All that is known of a task, for a person who wonders.
+    pub(crate) fn story(&self, task: &str) -> String {
+        let show = self.run(&["show", task]).stdout;
+        let timeline = self.run(&["timeline", task]).stdout;
+        let logs = self.run(&["logs", task]).stdout;
+        let asked: Vec<String> = self
+            .api
+            .requests()
+            .iter()
+            .map(|request| format!("{} {} => {}", request.method, request.path, request.answer))
+            .collect();
+        format!("{show}\n{timeline}\n{logs}\n{}", asked.join("\n"))
+    }
+}
+
+/// What Woodward calls an agent.
+pub(crate) fn named(agent: &str) -> &str {
+    agent.strip_suffix("-cli").unwrap_or(agent)
+}
+
+/// What `woodward.yaml` says of an agent.
+fn row(agent: &str, api: &ModelApi) -> String {
+    let passed = "passEnv: [GIT_CONFIG_NOSYSTEM]";
+    match agent {
+        "codex" => String::from("{ passEnv: [STAND_IN_KEY] }"),
+        "qwen-code" => format!("{{ args: [--auth-type, openai], {passed} }}"),
+        "gemini-cli" => format!("{{ model: gemini-2.5-flash, {passed} }}"),
+        "pi" => {
+            String::from("{ args: [--provider, stand-in], model: stand-in, passEnv: [PI_OFFLINE] }")
+        }
+        "aider" => format!(
+            "{{ model: openai/stand-in, args: [--openai-api-base, \"{}\", --edit-format, diff] }}",
+            api.openai_url()
+        ),
+        _ => format!("{{ {passed} }}"),
+    }
+}
+
+/// The settings and variables that point an agent at the stand-in.
+fn settle(agent: &str, api: &ModelApi, daemon: &mut TestDaemon) {
+    let home = daemon.home().to_owned();
+    let write = |file: &str, text: &str| {
+        let path = home.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    match agent {
+        "claude-code" => {
+            daemon.set("ANTHROPIC_BASE_URL", api.url());
+            daemon.set("ANTHROPIC_API_KEY", KEY);
+            daemon.set("CLAUDE_CODE_MAX_RETRIES", "1");
+        }
+        "codex" => {
+            daemon.set("STAND_IN_KEY", KEY);
+            write(
+                ".codex/config.toml",
+                &format!(
+                    "model = \"gpt-5-codex\"\nmodel_provider = \"stand-in\"\n\
+                     [model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}\"\n\
+                     env_key = \"STAND_IN_KEY\"\nwire_api = \"responses\"\n\
+                     request_max_retries = 1\nstream_max_retries = 1\n",
+                    api.openai_url()
+                ),
+            );
+        }
+        "opencode" => {
+            let settings = serde_json::json!({
+                "provider": {"stand-in": {
+                    "npm": "@ai-sdk/openai-compatible",
+                    "options": {"baseURL": api.openai_url(), "apiKey": KEY},
+                    "models": {"stand-in": {
+                        "limit": {"context": 200_000, "output": 8_000},
+                        "cost": {"input": 1, "output": 2}
+                    }}
+                }},
+                "model": "stand-in/stand-in", "small_model": "stand-in/stand-in"
+            });
+            write(".config/opencode/opencode.json", &settings.to_string());
+            daemon.set("OPENCODE_DISABLE_MODELS_FETCH", "1");
+            daemon.set("OPENCODE_DISABLE_LSP_DOWNLOAD", "1");
+        }
+        "gemini-cli" => {
+            daemon.set("GEMINI_API_KEY", KEY);
+            daemon.set("GOOGLE_GEMINI_BASE_URL", api.url());
+            let settings = serde_json::json!({
+                "security": {
+                    "auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}
+                },
+                "general": {"enableAutoUpdate": false},
+                "privacy": {"usageStatisticsEnabled": false}
+            });
+            write(".gemini/settings.json", &settings.to_string());
+        }
+        "qwen-code" => {
+            daemon.set("OPENAI_API_KEY", KEY);
+            daemon.set("OPENAI_BASE_URL", api.openai_url());
+            daemon.set("OPENAI_MODEL", "stand-in");
+        }
+        "copilot-cli" => {
+            daemon.set("COPILOT_PROVIDER_BASE_URL", api.openai_url());
+            daemon.set("COPILOT_PROVIDER_API_KEY", KEY);
+            daemon.set("COPILOT_MODEL", "gpt-4.1");
+            daemon.set("COPILOT_OFFLINE", "true");
+        }
+        "goose" => {
+            daemon.set("GOOSE_PROVIDER", "openai");
+            daemon.set("GOOSE_MODEL", "gpt-4o");
+            daemon.set("GOOSE_DISABLE_KEYRING", "1");
+            daemon.set("OPENAI_HOST", api.url());
+            daemon.set("OPENAI_API_KEY", KEY);
+        }
+        "pi" => {
+            let settings = serde_json::json!({"providers": {"stand-in": {
+                "baseUrl": api.openai_url(), "api": "openai-completions", "apiKey": KEY,
+                "models": [{
+                    "id": "stand-in", "name": "stand-in", "reasoning": false, "input": ["text"],
+                    "cost": {"input": 1, "output": 2, "cacheRead": 0, "cacheWrite": 0},
+                    "contextWindow": 200_000, "maxTokens": 8_000
+                }]
+            }}});
+            write(".pi/agent/models.json", &settings.to_string());
+            daemon.set("PI_OFFLINE", "1");
+        }
+        "aider" => daemon.set("OPENAI_API_KEY", KEY),
+        other => panic!("no test knows how to settle {other}"),
+    }
+}
