@@ -90,9 +90,12 @@ pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
         "life",
         "And now.\nstand-in: write two.txt=two; commit add two",
     ]);
-    until("the second run is over", || {
-        place.show("life").runs.len() == 2 && place.task("life").state.as_str() == "review"
-    });
+    let twice =
+        || place.show("life").runs.len() == 2 && place.task("life").state.as_str() == "review";
+    let over = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        until("the second run is over", twice);
+    }));
+    assert!(over.is_ok(), "it never is: {}", place.story("life"));
     assert!(
         place.worktree("life").join("two.txt").is_file(),
         "{}",
@@ -128,9 +131,9 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     let rules = "limits: { attempts: 1 }\n";
     let place = Place::new(programs, &[agent], rules);
     let title = facts(agent).title;
-    // Qwen Code tries a failing server again for minutes.
+    // These try a failing server again for minutes.
     let failure = match facts(agent).kind {
-        Kind::Qwen => "fault 400",
+        Kind::Qwen | Kind::OpenCode | Kind::Aider => "fault 400",
         _ => "fault 500 retry=no",
     };
     place.ok(&["create", "login", "-p", "Please.\nstand-in: fault 401"]);
@@ -152,6 +155,10 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     let why = place.task("broken").attention.reason;
     assert!(why.contains(title), "{why}\n{}", place.story("broken"));
     table.note(agent, "failure", true);
+    if facts(agent).kind == Kind::Qwen {
+        // It waits by itself, and tells nobody.
+        return;
+    }
     // Goose waits by itself for as long as it is told to.
     let fault = match facts(agent).kind {
         Kind::Goose => "fault 429",
