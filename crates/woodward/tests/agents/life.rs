@@ -6,9 +6,9 @@ use woodward_agents::Kind;
 use woodward_agents::catalog::Facts;
 use woodward_api::CostView;
 use woodward_testkit::agents::Programs;
-use woodward_testkit::patience::until;
+use woodward_testkit::patience::{until, within};
 
-use crate::place::{Place, named};
+use crate::place::{AGENT_PATIENCE, Place, named};
 use crate::table::Table;
 
 /// A gate that looks at the file which the first run writes.
@@ -93,7 +93,9 @@ pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
     let twice =
         || place.show("life").runs.len() == 2 && place.task("life").state.as_str() == "review";
     let over = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        until("the second run is over", twice);
+        within(AGENT_PATIENCE, "the second run is over", || {
+            twice().then_some(())
+        });
     }));
     assert!(over.is_ok(), "it never is: {}", place.story("life"));
     assert!(
@@ -172,7 +174,9 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
             && timeline.contains("the provider said to wait")
     };
     let waits = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        until("it waits for its provider", limited);
+        within(AGENT_PATIENCE, "it waits for its provider", || {
+            limited().then_some(())
+        });
     }));
     table.note(agent, "429", waits.is_ok());
     assert!(waits.is_ok(), "{}", place.story("later"));
@@ -201,7 +205,9 @@ pub(crate) fn ends(programs: &Programs, agent: &str, table: &Table) {
     } else {
         let prompt = format!("Please.\nstand-in: shell {tool}");
         place.ok(&["create", "long", "--yolo", "-p", &prompt]);
-        until("the tool runs", || mark.exists());
+        within(AGENT_PATIENCE, "the tool runs", || {
+            mark.exists().then_some(())
+        });
     }
     place.ok(&["cancel", "long"]);
     let begun = std::time::Instant::now();

@@ -1,16 +1,20 @@
 //! A repository under a daemon, with agents that are pointed at the stand-in for the model's API.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use woodward_api::{Envelope, StatusView, TaskDetail, TaskSummary};
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
-use woodward_testkit::patience::{until, until_some};
+use woodward_testkit::patience::{until, within};
 use woodward_testkit::{Ran, TestDaemon, TestRepo};
 
 /// Long and random-looking: Copilot masks its key wherever the letters occur.
 const KEY: &str = "stand-in-9f8b6c1e7d2a4053b1c6";
+
+/// How long an agent may take on a busy machine; several start at once.
+pub(crate) const AGENT_PATIENCE: Duration = Duration::from_secs(180);
 
 /// Everything that one test works with. The daemon goes first when it is dropped.
 pub(crate) struct Place {
@@ -87,7 +91,7 @@ impl Place {
     pub(crate) fn reaches(&self, task: &str, states: &[&str]) -> String {
         let mut last = String::new();
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            until_some(&format!("{task} is {states:?}"), || {
+            within(AGENT_PATIENCE, &format!("{task} is {states:?}"), || {
                 last = self.task(task).state.to_string();
                 states.contains(&last.as_str()).then(|| last.clone())
             })
