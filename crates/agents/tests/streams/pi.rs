@@ -3,8 +3,8 @@
 use anyhow::{Context as _, ensure};
 use woodward_agents::{Ending, Event, Kind, Letter, SessionId, Spec};
 
-use crate::Fact;
-use crate::stage::{Stage, fresh};
+use crate::real::Real;
+use crate::stage::{Fact, fresh};
 
 pub(crate) const FACTS: &[Fact] = &[
     ("pi::it_writes_commits_and_says_what_that_cost", writes),
@@ -19,8 +19,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ("pi::an_option_it_does_not_have_is_named", unfit),
 ];
 
-fn stage() -> anyhow::Result<(Stage, Spec)> {
-    let stage = Stage::new(Kind::Pi)?;
+fn stage() -> anyhow::Result<(Real, Spec)> {
+    let stage = Real::new(Kind::Pi, "pi")?;
     let config = stage.person().join(".pi/agent");
     std::fs::create_dir_all(&config)?;
     let models = format!(
@@ -32,7 +32,7 @@ fn stage() -> anyhow::Result<(Stage, Spec)> {
         config.join("settings.json"),
         r#"{"retry":{"enabled":false}}"#,
     )?;
-    let mut spec = stage.spec(Stage::installed("pi")?);
+    let mut spec = stage.spec(stage.program.clone());
     spec.own_config = false;
     spec.model = Some(String::from("stand-in/model"));
     Ok((stage, spec))
