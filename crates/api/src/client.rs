@@ -131,8 +131,7 @@ impl Client {
     /// What the runs of the project have used since a moment.
     pub async fn cost(&self, since: Timestamp) -> Result<CostView, ClientError> {
         let target = self.project("/api/v1/cost");
-        self.fetch(target.with("after", &since.0.to_string()), PATIENCE)
-            .await
+        self.fetch(target.with("after", since.0), PATIENCE).await
     }
 
     /// A task's change.

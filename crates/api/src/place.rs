@@ -18,7 +18,9 @@ pub struct RunPlace {
     pub conversation: bool,
     /// Whether its program is in a terminal that can be attached to.
     pub terminal: bool,
-    /// The tmux server that its session is on, if it has one.
+    /// Whether the project wants a tmux session for each run.
+    pub tmux: bool,
+    /// The tmux server that its session is on.
     pub tmux_socket: String,
     /// The session's name.
     pub tmux_session: String,

@@ -223,7 +223,7 @@ impl LeaveKey {
                 }
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -38,6 +39,12 @@ const EVENTS: &[&str] = &[
     "StopFailure",
     "SessionEnd",
 ];
+
+/// How long its transcript may take to say what was said last, after it has stopped.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long its title must say that it does not work before that is believed without a hook: a prompt
+/// that a person takes back at once never stops.
+const IDLE_FOR: Duration = Duration::from_secs(5);
 
 /// How its title begins when it does not work.
 const IDLE_TITLE: char = '✳';
@@ -90,6 +97,10 @@ fn prepare(dir: &Path, spec: &Spec) -> std::io::Result<(Opening, Claude)> {
         working: !paste && !empty,
         dialogs: Vec::new(),
         transcript: None,
+        stopped: None,
+        last_text: String::new(),
+        idle_since: None,
+        draft: false,
         counted: HashSet::new(),
         used: Usage::default(),
     };
@@ -145,6 +156,13 @@ struct Claude {
     working: bool,
     dialogs: Vec<Dialog>,
     transcript: Option<Follow>,
+    /// Its turn is over as soon as the transcript has these last words, or at this moment.
+    stopped: Option<(String, Instant)>,
+    /// What it said last in this turn.
+    last_text: String,
+    idle_since: Option<Instant>,
+    /// A prompt that was taken back is in the line where words are typed.
+    draft: bool,
     /// Messages whose use is counted: each is told several times.
     counted: HashSet<String>,
     used: Usage,
@@ -166,6 +184,11 @@ impl Side for Claude {
             self.hear(said, &mut signs);
         }
         self.read_transcript(&mut signs);
+        if self.stopped.as_ref().is_some_and(|(words, until)| {
+            words.trim() == self.last_text.trim() || Instant::now() > *until
+        }) {
+            self.end_turn(Ending::Completed, &mut signs);
+        }
         let hooks = &self.hooks;
         self.dialogs.retain(|dialog| {
             let taken = hooks.is_taken(&dialog.key);
@@ -186,6 +209,12 @@ impl Side for Claude {
         for key in closed {
             self.close(&key, &mut signs);
         }
+        let waits = idle && self.started && self.working && self.dialogs.is_empty();
+        self.idle_since = waits.then(|| self.idle_since.unwrap_or_else(Instant::now));
+        if self.idle_since.is_some_and(|at| at.elapsed() > IDLE_FOR) {
+            self.draft = true;
+            self.end_turn(Ending::Interrupted, &mut signs);
+        }
         signs
     }
 
@@ -195,6 +224,11 @@ impl Side for Claude {
 
     fn has_dialog(&self, _: &Glance) -> bool {
         !self.started || !self.dialogs.is_empty()
+    }
+
+    fn clearing(&mut self) -> Option<Vec<u8>> {
+        // Once, ctrl-c empties the line; a second one would end the program.
+        std::mem::take(&mut self.draft).then(|| b"\x03".to_vec())
     }
 
     fn answer(&mut self, key: &str, reply: &Reply, _: &Glance) -> Answer {
@@ -247,6 +281,9 @@ impl Claude {
             "UserPromptSubmit" => {
                 self.started = true;
                 self.working = true;
+                self.stopped = None;
+                self.draft = false;
+                self.last_text.clear();
                 self.close_all(signs);
                 signs.push(Sign::Prompted(text(value, "prompt").to_owned()));
             }
@@ -279,7 +316,11 @@ impl Claude {
             "Notification" if text(value, "notification_type") == "idle_prompt" => {
                 self.end_turn(Ending::Interrupted, signs);
             }
-            "Stop" => self.end_turn(Ending::Completed, signs),
+            "Stop" => {
+                // The transcript is behind; what comes after the end of a turn would begin another.
+                let words = text(value, "last_assistant_message").to_owned();
+                self.stopped = Some((words, Instant::now() + LAST_WORDS));
+            }
             "StopFailure" => {
                 let words = [text(value, "error"), text(value, "error_details")].join(": ");
                 let words = match text(value, "last_assistant_message") {
@@ -297,6 +338,8 @@ impl Claude {
     }
 
     fn end_turn(&mut self, ending: Ending, signs: &mut Vec<Sign>) {
+        self.stopped = None;
+        self.idle_since = None;
         if std::mem::take(&mut self.working) {
             self.close_all(signs);
             signs.push(Sign::Say(Event::TurnEnded(ending)));
@@ -355,11 +398,17 @@ impl Claude {
     }
 
     fn assistant(&mut self, message: &Value, signs: &mut Vec<Sign>) {
-        for part in message["content"].as_array().into_iter().flatten() {
+        // What the program says in the model's place is no work, nor is what comes after the end.
+        let counts = self.working && text(message, "model") != "<synthetic>";
+        let parts = message["content"].as_array().into_iter().flatten();
+        for part in parts.filter(|_| counts) {
             match text(part, "type") {
-                "text" => signs.push(Sign::Say(Event::Text {
-                    text: words(text(part, "text")),
-                })),
+                "text" => {
+                    text(part, "text").clone_into(&mut self.last_text);
+                    signs.push(Sign::Say(Event::Text {
+                        text: words(&self.last_text),
+                    }));
+                }
                 "tool_use" => {
                     let name = text(part, "name").to_owned();
                     signs.push(Sign::Say(Event::Tool {
@@ -380,8 +429,10 @@ impl Claude {
                 output: count("output_tokens"),
                 micro_usd: None,
             };
-            self.used = self.used.plus(&step);
-            signs.push(Sign::Say(Event::Used(self.used.clone())));
+            if step != Usage::default() {
+                self.used = self.used.plus(&step);
+                signs.push(Sign::Say(Event::Used(self.used.clone())));
+            }
         }
     }
 

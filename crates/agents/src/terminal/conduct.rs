@@ -21,6 +21,8 @@ use crate::wire::{Order, Wire};
 
 /// How often the side channel is looked at.
 const LOOK: Duration = Duration::from_millis(50);
+/// Between the keys that empty a line and what is typed into it.
+const AFTER_CLEARING: Duration = Duration::from_millis(300);
 /// How much of the screen is kept as a program's last words.
 const LAST_WORDS: usize = 2 << 10;
 /// What can't be answered for a person.
@@ -37,6 +39,10 @@ pub(super) trait Side {
     fn is_ready(&self, glance: &Glance) -> bool;
     /// Whether Enter could answer a question that the program asks.
     fn has_dialog(&self, glance: &Glance) -> bool;
+    /// Keys that empty the line where words are typed, when the program has put words there by itself.
+    fn clearing(&mut self) -> Option<Vec<u8>> {
+        None
+    }
     /// Answers a question.
     fn answer(&mut self, key: &str, reply: &Reply, glance: &Glance) -> Answer;
 }
@@ -259,7 +265,7 @@ impl Conductor<'_> {
         }
     }
 
-    async fn deliver(&mut self, wire: &Wire, side: &dyn Side) {
+    async fn deliver(&mut self, wire: &Wire, side: &mut dyn Side) {
         if self.delivery.is_empty() {
             return;
         }
@@ -270,6 +276,10 @@ impl Conductor<'_> {
             None => {}
             Some(Do::Paste { id, text }) => {
                 wire.raw().said(&text);
+                if let Some(keys) = side.clearing() {
+                    self.terminal.type_in(keys).await;
+                    tokio::time::sleep(AFTER_CLEARING).await;
+                }
                 self.terminal.type_in(deliver::paste(&text)).await;
                 if let Some(message) = id {
                     wire.say(Event::Injected { message }).await;

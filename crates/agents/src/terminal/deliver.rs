@@ -131,10 +131,8 @@ impl Delivery {
         }
         let (words, stage) = self.under_way.as_ref()?;
         let entered = matches!(stage, Stage::Entered { .. });
-        if !same(&words.text, taken) && !(entered && has(taken, &words.text)) {
-            return None;
-        }
-        self.under_way.take().map(|(words, _)| words.id)
+        let is_it = same(&words.text, taken) || (entered && has(taken, &words.text));
+        self.under_way.take_if(|_| is_it).map(|(words, _)| words.id)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod acp;
 mod codex;
+mod opencode;
 mod scene;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = codex::trials();
     trials.extend(acp::trials());
+    trials.extend(opencode::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -1,21 +1,40 @@
 //! Where an agent's terminal is, and how a headless one gets one.
 
+use std::path::Path;
 use std::time::Duration;
 
 use woodward_agents::terminal::{self, tmux};
 use woodward_agents::{Letter, files as agent_files};
 use woodward_api::{Code, Problem, RunPlace};
-use woodward_core::MessageId;
+use woodward_core::{MessageId, RunId, TaskName};
 
 use super::{Answered, TaskRef};
 use crate::clock;
+use crate::config::Runtime;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::paths::Paths;
 use crate::supervise::{self, Seen};
 
 /// How long a program may take to end and to start again.
 const TAKEOVER_MAX: Duration = Duration::from_secs(50);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The tmux session of a run. Whoever opens it opens the same one.
+pub(crate) fn session(paths: &Paths, program: &Path, task: &TaskName, run: RunId) -> tmux::Session {
+    let id = run.to_string();
+    // The end of an id is what tells two of them apart.
+    let short = &id[id.len().saturating_sub(8)..];
+    tmux::Session {
+        socket: paths.tmux_socket(),
+        name: tmux::Session::name(&format!("{task}-{short}")),
+        client: vec![
+            program.display().to_string(),
+            "view".to_owned(),
+            paths.run(run).display().to_string(),
+        ],
+    }
+}
 
 impl Engine {
     /// Where the last run of a task is.
@@ -39,16 +58,15 @@ impl Engine {
         let dir = paths.run(run.id);
         let running = matches!(supervise::look(&dir)?, Seen::Running(_));
         let talk = agent_files::load_conversation(&dir);
-        let id = run.id.to_string();
-        // The end of an id is what tells two of them apart.
-        let short = &id[id.len().saturating_sub(8)..];
+        let session = session(paths, &self.inner.options.program, &name, run.id);
         Ok(RunPlace {
             run: run.id,
             running,
             terminal: running && terminal::is_there(&dir),
             conversation: talk.is_some(),
-            tmux_socket: paths.tmux_socket().display().to_string(),
-            tmux_session: tmux::Session::name(&format!("{name}-{short}")),
+            tmux: found.config.runtime == Runtime::Tmux,
+            tmux_socket: session.socket.display().to_string(),
+            tmux_session: session.name,
             directory: dir.display().to_string(),
             task: name,
         })

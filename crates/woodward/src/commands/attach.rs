@@ -61,12 +61,7 @@ impl Attach {
 
     async fn join(&self, session: &Session, place: &RunPlace) -> Outcome {
         let name = &place.task;
-        let pane = tmux::Session {
-            socket: PathBuf::from(&place.tmux_socket),
-            name: place.tmux_session.clone(),
-            client: Vec::new(),
-        };
-        if tmux::is_there(&pane).await {
+        if let Some(pane) = session_of(session, place).await {
             let mut joined = tokio::process::Command::from(pane.join(self.read_only));
             let status = joined
                 .status()
@@ -97,6 +92,33 @@ impl Attach {
                 .hint(format!("what it says: woodward logs {name} -f"))),
             Err(error) => Err(Failure::failed(error.to_string())
                 .hint(format!("what it says: woodward logs {name} -f"))),
+        }
+    }
+}
+
+/// The run's tmux session, opened if it is not there; `None` where the project wants none, where this
+/// is no terminal, or where there is no tmux.
+async fn session_of(session: &Session, place: &RunPlace) -> Option<tmux::Session> {
+    let program = std::env::current_exe().ok()?;
+    let pane = tmux::Session {
+        socket: PathBuf::from(&place.tmux_socket),
+        name: place.tmux_session.clone(),
+        client: vec![
+            program.display().to_string(),
+            "view".to_owned(),
+            place.directory.clone(),
+        ],
+    };
+    if !place.tmux || !session.out.is_terminal() {
+        return None;
+    }
+    match tmux::open(&pane).await {
+        Ok(()) => Some(pane),
+        Err(error) => {
+            session
+                .out
+                .detail(&format!("without tmux: it can't be used ({error})"));
+            None
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use woodward_api::{Envelope, StatusView, TaskDetail, TaskSummary};
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
-use woodward_testkit::patience::until_some;
+use woodward_testkit::patience::{until, until_some};
 use woodward_testkit::{Ran, TestDaemon, TestRepo};
 
 /// Long and random-looking: Copilot masks its key wherever the letters occur.
@@ -106,6 +106,8 @@ impl Place {
         let pid = health.pid;
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let entry = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
+        until("the daemon is gone", || !entry.exists());
     }
 
     /// All that is known of a task, for a person who wonders.
@@ -196,7 +198,7 @@ fn settle(agent: &str, api: &ModelApi, daemon: &mut TestDaemon) {
                 "security": {
                     "auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}
                 },
-                "general": {"enableAutoUpdate": false},
+                "general": {"enableAutoUpdate": false, "maxAttempts": 1, "retryFetchErrors": false},
                 "privacy": {"usageStatisticsEnabled": false}
             });
             write(".gemini/settings.json", &settings.to_string());
@@ -205,6 +207,10 @@ fn settle(agent: &str, api: &ModelApi, daemon: &mut TestDaemon) {
             daemon.set("OPENAI_API_KEY", KEY);
             daemon.set("OPENAI_BASE_URL", api.openai_url());
             daemon.set("OPENAI_MODEL", "stand-in");
+            let settings = serde_json::json!({
+                "model": {"generationConfig": {"maxRetries": 0}}
+            });
+            write(".qwen/settings.json", &settings.to_string());
         }
         "copilot-cli" => {
             daemon.set("COPILOT_PROVIDER_BASE_URL", api.openai_url());
