@@ -105,10 +105,13 @@ fn unknown() -> anyhow::Result<()> {
 
 fn interrupted() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
-    let mut run = stage.start(
-        &spec,
-        "stand-in: shell tail -f /dev/null; write a.txt=never",
-    )?;
+    // Pi leaves its tools behind, which only the supervisor would end: this one ends with the test.
+    let wait = format!(
+        "while [ -e {}/.git ]\\; do sleep 0.1\\; done",
+        stage.worktree().display()
+    );
+    let prompt = format!("stand-in: shell {wait}; write a.txt=never");
+    let mut run = stage.start(&spec, &prompt)?;
     run.until("tool", |event| matches!(event, Event::Tool { .. }))?;
     run.post(&Letter::Interrupt { id: fresh() })?;
     let ended = run.end()?;
