@@ -6,8 +6,8 @@ use anyhow::{Context as _, ensure};
 use woodward_agents::permission::{Mode, Request};
 use woodward_agents::{Ending, Event, Kind, Letter, SessionId, Spec};
 
-use crate::Fact;
-use crate::stage::{Stage, fresh, now};
+use crate::real::Real;
+use crate::stage::{Fact, fresh, now};
 
 pub(crate) const FACTS: &[Fact] = &[
     ("claude::it_writes_commits_and_says_what_that_cost", writes),
@@ -29,12 +29,13 @@ pub(crate) const FACTS: &[Fact] = &[
     ("claude::an_option_it_does_not_have_makes_it_unfit", unfit),
 ];
 
-fn stage() -> anyhow::Result<(Stage, Spec)> {
-    let mut stage = Stage::new(Kind::ClaudeCode)?;
-    stage.set("ANTHROPIC_BASE_URL", stage.api.url());
+fn stage() -> anyhow::Result<(Real, Spec)> {
+    let mut stage = Real::new(Kind::ClaudeCode, "claude-code")?;
+    let url = stage.api.url();
+    stage.set("ANTHROPIC_BASE_URL", url);
     stage.set("ANTHROPIC_API_KEY", "sk-ant-stand-in-0123456789-0123456789");
     stage.set("CLAUDE_CODE_MAX_RETRIES", "0");
-    let spec = stage.spec(Stage::installed("claude-code")?);
+    let spec = stage.spec(stage.program.clone());
     Ok((stage, spec))
 }
 
@@ -316,7 +317,7 @@ fn failures() -> anyhow::Result<()> {
 fn limited() -> anyhow::Result<()> {
     let (mut stage, spec) = stage()?;
     // Only people with a subscription are told when.
-    stage.env.retain(|(name, _)| name != "ANTHROPIC_API_KEY");
+    stage.unset("ANTHROPIC_API_KEY");
     stage.set(
         "CLAUDE_CODE_OAUTH_TOKEN",
         format!("sk-ant-oat01-{}", "stand-in-".repeat(9)),
@@ -339,7 +340,7 @@ fn limited() -> anyhow::Result<()> {
 
 fn logged_out() -> anyhow::Result<()> {
     let (mut stage, spec) = stage()?;
-    stage.env.retain(|(name, _)| name != "ANTHROPIC_API_KEY");
+    stage.unset("ANTHROPIC_API_KEY");
     let ended = stage.run(&spec, "stand-in: say hello")?;
     ensure!(
         matches!(ended.ending(), Ending::LoggedOut { note } if note.contains("Not logged in")),
