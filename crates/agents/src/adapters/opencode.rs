@@ -27,8 +27,8 @@ use crate::wire::{Order, Wire};
 
 /// How long it may take to come up. Half a minute is nothing special.
 const START_PATIENCE: Duration = Duration::from_secs(180);
-/// How long it may do nothing about a message that it has.
-const LULL_MAX: Duration = Duration::from_secs(5);
+/// How long it may be idle with a message that it has not answered.
+const LULL_MAX: Duration = Duration::from_secs(10);
 /// How often it is told to go on.
 const NUDGES_MAX: u32 = 2;
 /// Permissions that were given, remembered at most.
@@ -289,7 +289,8 @@ impl Talk<'_> {
             let (status, answer) = self.prompt(&words.text).await?;
             if (200..300).contains(&status) {
                 self.unshown.push(words);
-                self.turn.get_or_insert_default().lull = Some(Instant::now() + 2 * LULL_MAX);
+                // A slow beginning is no lull: on a busy machine it may take a minute.
+                self.turn.get_or_insert_default().lull = None;
                 continue;
             }
             let why = format!("the server answers {status}: {}", note(&answer.to_string()));
@@ -582,7 +583,7 @@ impl Talk<'_> {
             return Ok(());
         };
         turn.nudges += 1;
-        turn.lull = Some(Instant::now() + 2 * LULL_MAX);
+        turn.lull = Some(Instant::now() + 3 * LULL_MAX);
         if turn.nudges <= NUDGES_MAX {
             self.prompt("Go on.").await?;
             return Ok(());

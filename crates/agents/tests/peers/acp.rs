@@ -5,7 +5,7 @@ use woodward_agents::permission::Mode;
 use woodward_agents::{Ending, Event, Kind, SessionId, Spec, Usage};
 
 use crate::scene::{Agent, Scene, assert_ended, exists, fresh, was_completed};
-use crate::trial;
+use crate::{Fact, trial};
 
 /// Copilot blackens its key wherever it stands: it must be like no other word.
 const KEY: &str = "sk-stand-in-0123456789abcdef";
@@ -71,7 +71,7 @@ const GOOSE: Agent = Agent {
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let all: [(&str, fn(Scene)); 9] = [
+    let all: [Fact; 9] = [
         ("writes_commits_and_says_what_it_used", writes_and_commits),
         ("goes_on_in_the_same_conversation", resumes),
         ("hears_after_its_turn_what_was_said_before", hears_later),
@@ -236,6 +236,18 @@ fn fails(scene: Scene) {
         assert_ended(&talk, &events, is);
     };
     ends("401", |end| matches!(end, Ending::LoggedOut { .. }));
+    ends("400", |end| matches!(end, Ending::ApiFailed { .. }));
+    if scene.agent.kind == Kind::Qwen {
+        // It tries again for minutes, without a word; it can be stopped.
+        let run = scene.start("stand-in: fault 429", trusted(&scene));
+        scene
+            .api
+            .expect("a refusal", |request| request.answer.contains("429"));
+        run.interrupt();
+        let (talk, events) = run.finish();
+        assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
+        return;
+    }
     ends("429", |end| matches!(end, Ending::RateLimited { .. }));
     ends("500", |end| matches!(end, Ending::ApiFailed { .. }));
 }

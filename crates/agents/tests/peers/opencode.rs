@@ -5,7 +5,7 @@ use woodward_agents::permission::Mode;
 use woodward_agents::{Ending, Event, Kind, SessionId, Spec, Usage};
 
 use crate::scene::{Agent, Scene, assert_ended, exists, fresh, was_completed};
-use crate::trial;
+use crate::{Fact, trial};
 
 const OPENCODE: Agent = Agent {
     kind: Kind::OpenCode,
@@ -30,7 +30,7 @@ const OPENCODE: Agent = Agent {
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let all: [(&str, fn(Scene)); 10] = [
+    let all: [Fact; 10] = [
         ("writes_commits_and_says_what_it_used", writes_and_commits),
         ("goes_on_in_the_same_conversation", resumes),
         ("hears_what_is_said_while_it_works", is_steered),
