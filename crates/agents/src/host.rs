@@ -27,6 +27,11 @@ use crate::wire::{Order, RawLog, Wire};
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a program whose work is done may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(20);
+/// How often a sign of life is given while a person has the keyboard: nothing else may be said for
+/// hours, and a run that says nothing is taken for a stalled one.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
+/// How long one who has left may take to come back, as when tmux dies under a client.
+const RETURN_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a person who wanted a terminal may take to attach to it.
 const PERSON_PATIENCE: Duration = Duration::from_secs(600);
 
@@ -62,7 +67,7 @@ struct Host<'a> {
     answers: HashMap<MessageId, MessageId>,
     /// A person wants the program in a terminal: the letter that says so.
     takeover: Option<MessageId>,
-    /// Until when a person who wanted the terminal may take to come.
+    /// Until when a person may come, or come back, to the terminal.
     awaited: Option<Instant>,
     /// The questions that the rules have answered.
     ruled: HashSet<MessageId>,
@@ -141,6 +146,7 @@ impl<'a> Host<'a> {
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let end = tokio::time::sleep(Duration::MAX);
         tokio::pin!(end);
+        let mut life = tokio::time::interval(SIGN_OF_LIFE);
         let ending = loop {
             tokio::select! {
                 biased;
@@ -149,6 +155,9 @@ impl<'a> Host<'a> {
                 }
                 ending = &mut adapter => break ending,
                 () = &mut end => break None,
+                _ = life.tick(), if self.talk.attached || self.awaited.is_some() => {
+                    io::stdout().lock().write_all(b"\n")?;
+                }
                 _ = look.tick() => {
                     self.read_letters(orders.as_ref()).await?;
                     if (self.is_over() || self.takeover.is_some()) && orders.take().is_some() {
@@ -211,8 +220,8 @@ impl<'a> Host<'a> {
             self.save()?;
         }
         tell(&event)?;
-        if let Event::Terminal { attached: true } = &event {
-            self.awaited = None;
+        if let Event::Terminal { attached } = &event {
+            self.awaited = (!attached).then(|| Instant::now() + RETURN_PATIENCE);
         }
         if let Event::NotTaken { question, note } = &event
             && let Some(message) = self.answers.remove(question)

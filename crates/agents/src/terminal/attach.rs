@@ -140,14 +140,12 @@ pub async fn attach(dir: &Path, options: Options) -> Result<Left, AttachError> {
             }
             _ = signals.resized.recv() => {
                 let _ = frame::send(&mut to, &Frame::Resize(own_size())).await;
-                false
-            }
-            _ = signals.hung_up.recv() => return Ok(Left::Detached),
-            _ = signals.ended.recv() => return Ok(Left::Detached),
-            _ = signals.looked_at.recv() => {
+                // It is also how tmux says that somebody came or left.
                 again = Some(tokio::time::Instant::now() + ASK_AGAIN);
                 true
             }
+            _ = signals.hung_up.recv() => return Ok(Left::Detached),
+            _ = signals.ended.recv() => return Ok(Left::Detached),
             () = once_more => {
                 again = None;
                 true
@@ -240,7 +238,6 @@ struct Signals {
     resized: Signal,
     hung_up: Signal,
     ended: Signal,
-    looked_at: Signal,
 }
 
 impl Signals {
@@ -249,7 +246,6 @@ impl Signals {
             resized: signal(SignalKind::window_change())?,
             hung_up: signal(SignalKind::hangup())?,
             ended: signal(SignalKind::terminate())?,
-            looked_at: signal(SignalKind::user_defined1())?,
         })
     }
 }

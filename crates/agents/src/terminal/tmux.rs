@@ -106,8 +106,9 @@ pub async fn open(session: &Session) -> io::Result<()> {
     Err(refused(&out))
 }
 
-/// Wakes the pane's client, which then asks tmux.
-const NUDGE: &str = "run-shell -b 'kill -USR1 #{pane_pid} 2>/dev/null || true'";
+/// Wakes the pane's client, which then asks tmux. The signal is one that harms nobody who does not
+/// listen for it yet.
+const NUDGE: &str = "run-shell -b 'kill -WINCH #{pane_pid} 2>/dev/null || true'";
 
 /// Closes the session; the run goes on.
 ///

@@ -18,6 +18,8 @@ use crate::supervise::{self, Seen};
 
 /// How long a program may take to end and to start again.
 const TAKEOVER_MAX: Duration = Duration::from_secs(50);
+/// How long a run that is being started may take to be there.
+const START_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The tmux session of a run. Whoever opens it opens the same one.
@@ -42,10 +44,19 @@ impl Engine {
     /// # Errors
     /// When there is no such task, or it has no run yet.
     pub async fn place(&self, wanted: &TaskRef<'_>) -> Answered<RunPlace> {
-        Ok(self.look_for_place(wanted).await?)
+        let deadline = tokio::time::Instant::now() + START_MAX;
+        loop {
+            let (place, settled) = self.look_for_place(wanted).await?;
+            if settled || tokio::time::Instant::now() > deadline {
+                return Ok(place);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
-    async fn look_for_place(&self, wanted: &TaskRef<'_>) -> Result<RunPlace> {
+    /// Where it is, and whether that is the whole truth: a run that is just being started has no
+    /// process yet, and one whose host has just begun no terminal.
+    async fn look_for_place(&self, wanted: &TaskRef<'_>) -> Result<(RunPlace, bool)> {
         let found = self.find(wanted).await?;
         let name = found.task.name;
         let runs = self.inner.store.load_runs(found.task.id).await?;
@@ -56,20 +67,32 @@ impl Engine {
         };
         let paths = &self.inner.options.paths;
         let dir = paths.run(run.id);
-        let running = matches!(supervise::look(&dir)?, Seen::Running(_));
+        let seen = supervise::look(&dir)?;
+        let running = matches!(seen, Seen::Running(_));
         let talk = agent_files::load_conversation(&dir);
+        let terminal = running && terminal::is_there(&dir);
+        let settled = match seen {
+            Seen::Running(_) => {
+                let wanted = talk.as_ref().map(|talk| talk.terminal);
+                let hosted = agent_files::spec_file(&dir).exists();
+                terminal || wanted == Some(false) || !hosted
+            }
+            Seen::Absent => run.finished_at.is_some(),
+            Seen::Ended(_) | Seen::Lost | Seen::Forbidden => true,
+        };
         let session = session(paths, &self.inner.options.program, &name, run.id);
-        Ok(RunPlace {
+        let place = RunPlace {
             run: run.id,
             running,
-            terminal: running && terminal::is_there(&dir),
+            terminal,
             conversation: talk.is_some(),
             tmux: found.config.runtime == Runtime::Tmux,
             tmux_socket: session.socket.display().to_string(),
             tmux_session: session.name,
             directory: dir.display().to_string(),
             task: name,
-        })
+        };
+        Ok((place, settled))
     }
 
     /// Has a headless agent started again in a terminal, in the same conversation, and waits until it
@@ -105,7 +128,7 @@ impl Engine {
                 return Err(Problem::new(Code::WrongState, what)
                     .hint(format!("look at it instead: woodward attach {name}")));
             }
-            let place = self.place(wanted).await?;
+            let (place, _) = self.look_for_place(wanted).await?;
             if settled.is_some() && place.terminal {
                 return Ok(place);
             }

@@ -17,8 +17,8 @@ fn spec(scene: &Scene) -> Spec {
         scene.api.openai_url()
     );
     let home = scene.own().join("config");
-    std::fs::create_dir_all(&home).unwrap();
-    std::fs::write(home.join("config.toml"), &text).unwrap();
+    std::fs::create_dir_all(&home).expect("it works");
+    std::fs::write(home.join("config.toml"), &text).expect("it works");
     scene.spec(Kind::Codex, &["codex"])
 }
 

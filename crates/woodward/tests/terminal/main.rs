@@ -6,5 +6,6 @@
 mod attach;
 mod claude;
 mod codex;
+mod command;
 mod scene;
 mod tmux;

@@ -29,17 +29,17 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn new() -> Self {
         let repo = TestRepo::with(&[("README.md", "A shop.\n")]);
-        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("it works");
         let scene = Self {
             api: ModelApi::start(),
             repo,
             directory,
         };
         for name in ["home", "own", "runs"] {
-            std::fs::create_dir(scene.around().join(name)).unwrap();
+            std::fs::create_dir(scene.around().join(name)).expect("it works");
         }
         let tree = scene.tree();
-        let tree = tree.to_str().unwrap();
+        let tree = tree.to_str().expect("it works");
         scene
             .repo
             .git(&["worktree", "add", "-q", "-b", "task", tree]);
@@ -47,7 +47,7 @@ impl Scene {
     }
 
     pub(crate) fn around(&self) -> PathBuf {
-        self.directory.path().canonicalize().unwrap()
+        self.directory.path().canonicalize().expect("it works")
     }
 
     pub(crate) fn tree(&self) -> PathBuf {
@@ -95,7 +95,7 @@ impl Scene {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        let mut path = std::env::var("PATH").unwrap();
+        let mut path = std::env::var("PATH").expect("it works");
         if let Ok(programs) = Programs::installed() {
             path = format!("{}:{path}", programs.bin().display());
         }
@@ -118,48 +118,29 @@ impl Scene {
     /// Starts a host.
     pub(crate) fn start(&self, prompt: &str, spec: Spec, env: &[(&str, String)]) -> Run {
         let dir = self.around().join("runs").join(fresh().to_string());
-        std::fs::create_dir(&dir).unwrap();
+        std::fs::create_dir(&dir).expect("it works");
         let spec = Spec {
             prompt: dir.join("prompt.md"),
             ..spec
         };
-        std::fs::write(&spec.prompt, prompt).unwrap();
-        files::save_spec(&dir, &spec).unwrap();
+        std::fs::write(&spec.prompt, prompt).expect("it works");
+        files::save_spec(&dir, &spec).expect("it works");
         let child = self
             .command(WOODWARD)
             .arg("converse")
             .arg(&dir)
             .current_dir(self.tree())
             .envs(env.iter().map(|(name, value)| (name, value)))
-            .stdout(File::create(dir.join("events")).unwrap())
-            .stderr(File::create(dir.join("errors")).unwrap())
+            .stdout(File::create(dir.join("events")).expect("it works"))
+            .stderr(File::create(dir.join("errors")).expect("it works"))
             .spawn()
-            .unwrap();
+            .expect("it works");
         Run { dir, child }
     }
 
     /// A person who runs a client at a terminal of this size.
     pub(crate) fn person(&self, name: &str, line: &str, size: (u16, u16)) -> Person {
-        let person = Person {
-            socket: self.around().join("people.sock"),
-            name: name.to_owned(),
-        };
-        let (cols, rows) = (size.0.to_string(), size.1.to_string());
-        let shell = format!(
-            "stty -a | sed 1d > {name}.before; {line}; echo LEFT $?; stty -a | sed 1d > {name}.after; sleep 1000"
-        );
-        let started = self
-            .command("tmux")
-            .current_dir(self.around())
-            .arg("-S")
-            .arg(&person.socket)
-            .args(["-f", "/dev/null", "new-session", "-d", "-s", name])
-            .args(["-x", &cols, "-y", &rows, &shell])
-            .args([";", "set-option", "-g", "status", "off"])
-            .status()
-            .unwrap();
-        assert!(started.success());
-        person
+        Person::sit_down(self.command("tmux"), &self.around(), name, line, size)
     }
 
     /// A person who looks at a run without Woodward's tmux.
@@ -171,14 +152,17 @@ impl Scene {
     /// Whether a person's terminal is as it was.
     pub(crate) fn is_restored(&self, name: &str) -> bool {
         let read = |end: &str| std::fs::read_to_string(self.around().join(format!("{name}.{end}")));
-        let (before, after) = (read("before").unwrap(), read("after").unwrap());
+        let (before, after) = (
+            read("before").expect("it works"),
+            read("after").expect("it works"),
+        );
         !before.is_empty() && before == after
     }
 
     fn processes(&self) -> Vec<Pid> {
         let entry = format!("{MARK}={}", self.around().display());
         std::fs::read_dir("/proc")
-            .unwrap()
+            .expect("it works")
             .filter_map(|found| found.ok()?.file_name().to_str()?.parse::<i32>().ok())
             .filter(|pid| {
                 std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|all| {
@@ -215,11 +199,12 @@ impl Run {
     }
 
     pub(crate) fn events(&self) -> Vec<Event> {
-        let text = std::fs::read_to_string(self.dir.join("events")).unwrap();
+        let text = std::fs::read_to_string(self.dir.join("events")).expect("it works");
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole
             .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_str(line).expect("it works"))
             .collect()
     }
 
@@ -245,7 +230,7 @@ impl Run {
     }
 
     pub(crate) fn post(&self, letter: &Letter) {
-        files::post(&self.dir, letter, now()).unwrap();
+        files::post(&self.dir, letter, now()).expect("it works");
     }
 
     pub(crate) fn say(&self, text: &str) -> MessageId {
@@ -262,7 +247,7 @@ impl Run {
     }
 
     pub(crate) fn is_alive(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
+        self.child.try_wait().expect("it works").is_none()
     }
 
     pub(crate) fn ends(&mut self) {
@@ -277,6 +262,36 @@ pub(crate) struct Person {
 }
 
 impl Person {
+    /// Has a person run a line of shell at a terminal. `tmux` has the environment for it.
+    pub(crate) fn sit_down(
+        mut tmux: Command,
+        directory: &Path,
+        name: &str,
+        line: &str,
+        size: (u16, u16),
+    ) -> Self {
+        let person = Self {
+            socket: directory.join("people.sock"),
+            name: name.to_owned(),
+        };
+        let (cols, rows) = (size.0.to_string(), size.1.to_string());
+        let shell = format!(
+            "stty -a | sed 1d > {name}.before; {line}; echo LEFT $?; \
+             stty -a | sed 1d > {name}.after; sleep 1000"
+        );
+        let started = tmux
+            .current_dir(directory)
+            .arg("-S")
+            .arg(&person.socket)
+            .args(["-f", "/dev/null", "new-session", "-d", "-s", name])
+            .args(["-x", &cols, "-y", &rows, &shell])
+            .args([";", "set-option", "-g", "status", "off"])
+            .status()
+            .expect("tmux runs");
+        assert!(started.success());
+        person
+    }
+
     pub(crate) fn tmux(&self, args: &[&str]) -> String {
         let output = Command::new("tmux")
             .arg("-S")
@@ -285,7 +300,7 @@ impl Person {
             .args(args)
             .env_remove("TMUX")
             .output()
-            .unwrap();
+            .expect("it works");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -323,20 +338,22 @@ impl Person {
         let shell = self.tmux(&["display-message", "-p", "-t", &self.target(), "#{pane_pid}"]);
         let shell = shell.trim();
         let children = format!("/proc/{shell}/task/{shell}/children");
-        let child = std::fs::read_to_string(children).unwrap();
-        Pid::from_raw(child.trim().parse().unwrap()).unwrap()
+        let child = std::fs::read_to_string(children).expect("it works");
+        Pid::from_raw(child.trim().parse().expect("it works")).expect("it works")
     }
 }
 
 pub(crate) fn fresh() -> MessageId {
     let mut random = [0_u8; 16];
-    getrandom::fill(&mut random).unwrap();
+    getrandom::fill(&mut random).expect("it works");
     MessageId::new(uuid::Builder::from_random_bytes(random).into_uuid())
 }
 
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    Timestamp(i64::try_from(since.as_millis()).unwrap())
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("it works");
+    Timestamp(i64::try_from(since.as_millis()).expect("it works"))
 }
 
 /// 600 lines with everything that is hard to type.

@@ -26,7 +26,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .unwrap()
+        .expect("it works")
         .block_on(future)
 }
 
@@ -37,9 +37,9 @@ fn server(socket: &Path) -> Pid {
         .args(["display-message", "-p", "#{pid}"])
         .env_remove("TMUX")
         .output()
-        .unwrap();
-    let pid = String::from_utf8(output.stdout).unwrap();
-    Pid::from_raw(pid.trim().parse().unwrap()).unwrap()
+        .expect("it works");
+    let pid = String::from_utf8(output.stdout).expect("it works");
+    Pid::from_raw(pid.trim().parse().expect("it works")).expect("it works")
 }
 
 #[test]
