@@ -216,9 +216,8 @@ mod tests {
         delivery.add(Some(id(2)), "two".into());
         let mut done = Vec::new();
         for at in 0..2_000_u64 {
-            match delivery.step(start + ms(at * 10), true, true) {
-                Some(deed) => done.push((at * 10, deed)),
-                None => {}
+            if let Some(deed) = delivery.step(start + ms(at * 10), true, true) {
+                done.push((at * 10, deed));
             }
         }
         let enters: Vec<u64> = done

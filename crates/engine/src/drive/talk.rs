@@ -144,6 +144,10 @@ impl Driver {
     }
 
     /// Looks at a run's conversation and at what is to be said to it.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that is known of the run"
+    )]
     pub(super) async fn attend(
         &self,
         scene: &Scene,
@@ -151,6 +155,7 @@ impl Driver {
         dir: &Path,
         record: &mut Run,
         attended: &mut Attended,
+        prompted: &[MessageId],
         told: bool,
     ) -> Result<()> {
         let changed = attended.look(dir);
@@ -165,7 +170,7 @@ impl Driver {
         };
         self.pass_on_questions(scene, &task, run, &attended.talk)
             .await?;
-        self.post_unread(&task, dir, &attended.talk).await
+        self.post_unread(&task, dir, &attended.talk, prompted).await
     }
 
     /// Session, messages taken and money, as far as they are news.
@@ -261,11 +266,18 @@ impl Driver {
         Ok(answers.collect())
     }
 
-    /// Puts what the agent has not read yet into the run's inbox.
-    async fn post_unread(&self, task: &Task, dir: &Path, talk: &Conversation) -> Result<()> {
-        let waiting = task.unread.iter().filter(|id| !talk.is_settled(**id));
-        let waiting: Vec<MessageId> = waiting.copied().collect();
-        if waiting.is_empty() || talk.session.is_none() && talk.delivered.is_empty() {
+    /// Puts what the agent has not read yet into the run's inbox. What was in its prompt is not said
+    /// twice.
+    async fn post_unread(
+        &self,
+        task: &Task,
+        dir: &Path,
+        talk: &Conversation,
+        prompted: &[MessageId],
+    ) -> Result<()> {
+        let is_new = |id: &&MessageId| !talk.is_settled(**id) && !prompted.contains(id);
+        let waiting: Vec<MessageId> = task.unread.iter().filter(is_new).copied().collect();
+        if waiting.is_empty() {
             return Ok(());
         }
         let answers = self.answers(task).await?;

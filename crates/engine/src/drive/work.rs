@@ -85,8 +85,16 @@ impl Driver {
         tokio::pin!(ended);
         let seen = loop {
             if begun.hosted.is_some() {
-                self.attend(scene, run, &dir, &mut record, &mut attended, told)
-                    .await?;
+                self.attend(
+                    scene,
+                    run,
+                    &dir,
+                    &mut record,
+                    &mut attended,
+                    &begun.messages,
+                    told,
+                )
+                .await?;
             }
             told = false;
             tokio::select! {
@@ -107,8 +115,16 @@ impl Driver {
             }
         };
         if begun.hosted.is_some() {
-            self.attend(scene, run, &dir, &mut record, &mut attended, true)
-                .await?;
+            self.attend(
+                scene,
+                run,
+                &dir,
+                &mut record,
+                &mut attended,
+                &begun.messages,
+                true,
+            )
+            .await?;
         }
         let exit = match seen {
             Seen::Ended(exit) => Some(exit),

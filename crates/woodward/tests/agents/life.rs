@@ -157,8 +157,8 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     let why = place.task("broken").attention.reason;
     assert!(why.contains(title), "{why}\n{}", place.story("broken"));
     table.note(agent, "failure", true);
-    if facts(agent).kind == Kind::Qwen {
-        // It waits by itself, and tells nobody.
+    if matches!(facts(agent).kind, Kind::Qwen | Kind::OpenCode) {
+        // They wait by themselves.
         return;
     }
     // Goose waits by itself for as long as it is told to.
