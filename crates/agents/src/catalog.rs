@@ -136,7 +136,7 @@ pub const KNOWN: &[Facts] = &[
         usage: UsageKind::Step,
         resume: Resume::ItsId,
         asks_permission: true,
-        asks_questions: false,
+        asks_questions: true,
         steerable: true,
         interruptible: true,
         proof: "the message is in the session that its server shows",

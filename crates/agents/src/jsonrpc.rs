@@ -195,6 +195,12 @@ impl Peer {
         self.program.end().await
     }
 
+    /// Ends a program that does not end by itself when nothing more is said to it.
+    pub(crate) async fn stop(&mut self) -> Option<ExitStatus> {
+        self.program.signal(rustix::process::Signal::TERM);
+        self.program.end().await
+    }
+
     /// The end of what the program printed as errors and warnings.
     pub(crate) fn complaints(&self) -> String {
         self.program.complaints()

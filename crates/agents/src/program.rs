@@ -82,7 +82,7 @@ impl Program {
                     kept.push_str(&line);
                     kept.push('\n');
                     if kept.len() > 2 * COMPLAINTS_KEPT {
-                        *kept = tail(&kept, COMPLAINTS_KEPT).to_owned();
+                        *kept = both_ends(&kept);
                     }
                 }
             }));
@@ -182,9 +182,20 @@ impl Program {
         None
     }
 
-    /// The end of what it printed as errors and warnings.
+    /// The first line and the end of what it printed as errors and warnings.
     pub(crate) fn complaints(&self) -> String {
         let kept = self.complaints.lock().unwrap_or_else(|e| e.into_inner());
-        tail(kept.trim(), COMPLAINTS_KEPT).to_owned()
+        both_ends(kept.trim())
     }
+}
+
+/// The first complaint often says what is wrong, in front of pages of help.
+fn both_ends(complaints: &str) -> String {
+    let end = tail(complaints, COMPLAINTS_KEPT);
+    if end.len() == complaints.len() {
+        return complaints.to_owned();
+    }
+    let first = complaints.lines().next().unwrap_or_default();
+    let cut = first.char_indices().map(|(at, _)| at).find(|at| *at >= 500);
+    format!("{}\n{end}", &first[..cut.unwrap_or(first.len())])
 }

@@ -31,6 +31,9 @@ pub struct LogText {
     pub dropped: u64,
     /// Whether nothing will follow.
     pub ended: bool,
+    /// Whether it is what an agent's host tells: one event a line, as JSON.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub events: bool,
     /// The text; bytes that are no UTF-8 are replaced. Control sequences are as the program wrote
     /// them: whoever shows it strips them.
     pub text: String,

@@ -24,7 +24,8 @@ use crate::{clock, drive, files, gate, removed, run_env};
 const TAKEN_AT_ONCE: u32 = 64;
 /// How long an effect is ours before it is handed out again.
 const LENGTH: Millis = Millis::from_secs(10);
-const STOP_GRACE: Duration = Duration::from_secs(10);
+/// What a person stops is gone within five seconds, also where it does not listen.
+const STOP_GRACE: Duration = Duration::from_secs(3);
 /// An effect that could not be performed waits so long, longer each time.
 const AGAIN: Millis = Millis::from_secs(1);
 const AGAIN_MAX: Millis = Millis::from_secs(60);

@@ -10,8 +10,16 @@ const PAUSE: Duration = Duration::from_millis(10);
 ///
 /// # Panics
 /// When it finds nothing for a minute.
-pub fn until_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + DEADLINE;
+pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    within(DEADLINE, what, look)
+}
+
+/// Waits until `look` finds something, as long as that may take here.
+///
+/// # Panics
+/// When it finds nothing for so long.
+pub fn within<T>(deadline: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + deadline;
     loop {
         if let Some(found) = look() {
             return found;

@@ -76,5 +76,16 @@ fn agents() -> Vec<Step> {
             "agents",
             Cmd::cargo(&["test", "-p", "woodward", "--test", "agents", "--locked"]),
         ),
+        Step::child(
+            "adapters",
+            Cmd::cargo(&[
+                "test",
+                "-p",
+                "woodward-agents",
+                "--test",
+                "streams",
+                "--locked",
+            ]),
+        ),
     ]
 }

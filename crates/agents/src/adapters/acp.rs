@@ -6,6 +6,7 @@
 //! conversation when that is loaded is no news.
 
 mod files;
+mod gemini;
 mod launch;
 mod tool;
 mod translate;
@@ -58,6 +59,11 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
             return Some(Ending::Crashed { note });
         }
     };
+    if spec.kind == Kind::Gemini
+        && let SessionId::Resume(id) = &spec.session
+    {
+        gemini::wait_for_another_minute(id, spec, wire).await;
+    }
     let program = match Program::start(&launch::start(spec), wire.raw()) {
         Ok(program) => program,
         Err(error) => return Some(common::not_started(spec, &error)),
@@ -293,7 +299,11 @@ impl Talk<'_> {
                 Next::Heard(None) => return self.gone().await,
                 Next::Order(Some(order)) => self.obey(order).await,
                 Next::Order(None) => {
-                    self.peer.end().await;
+                    // Goose goes on when its input ends.
+                    match self.kind {
+                        Kind::Goose => self.peer.stop().await,
+                        _ => self.peer.end().await,
+                    };
                     return None;
                 }
                 Next::Late => {

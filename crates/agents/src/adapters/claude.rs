@@ -107,6 +107,9 @@ impl Talk {
                     Some(order) => self.obey(order, &mut program, wire).await,
                     None => {
                         is_open = false;
+                        if !self.is_settled {
+                            self.obey(Order::Interrupt, &mut program, wire).await;
+                        }
                         program.close_input();
                         last_words.as_mut().reset(Instant::now() + LAST_WORDS);
                     }

@@ -127,9 +127,12 @@ pub(crate) fn no_prompt(spec: &Spec, error: &io::Error) -> Ending {
 
 /// What to make of a program that is gone without saying how its turn ended, from its last words.
 pub(crate) fn gone(status: Option<ExitStatus>, last_words: &str) -> Ending {
-    let words = last_words.to_ascii_lowercase();
-    if UNFIT.iter().any(|part| words.contains(part)) {
-        let note = note(last_words);
+    let unfit = |line: &&str| {
+        let line = line.to_ascii_lowercase();
+        UNFIT.iter().any(|part| line.contains(part))
+    };
+    if let Some(line) = last_words.lines().find(unfit) {
+        let note = note(line);
         return Ending::Unfit { note };
     }
     if let Some(ending) = failure::from_text(last_words, now()) {

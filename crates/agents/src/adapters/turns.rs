@@ -159,8 +159,10 @@ impl Talk {
                     }
                     Some(order) => self.note(order, wire).await,
                     None => {
+                        // In the middle of a turn that means: stop.
                         is_open = false;
                         program.close_input();
+                        program.signal(Signal::INT);
                         stop.as_mut().reset(Instant::now() + STOP_PATIENCE);
                     }
                 },

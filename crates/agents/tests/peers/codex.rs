@@ -5,7 +5,7 @@ use woodward_agents::permission::Mode;
 use woodward_agents::{Ending, Event, Kind, SessionId, Spec, Usage};
 
 use crate::scene::{Agent, Scene, assert_ended, exists, fresh, was_completed};
-use crate::trial;
+use crate::{Fact, trial};
 
 const CODEX: Agent = Agent {
     kind: Kind::Codex,
@@ -28,7 +28,7 @@ const CODEX: Agent = Agent {
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let all: [(&str, fn(Scene)); 13] = [
+    let all: [Fact; 13] = [
         ("writes_commits_and_says_what_it_used", writes_and_commits),
         (
             "leaves_the_persons_configuration_alone",

@@ -1,8 +1,11 @@
 //! Real agent programs that speak a protocol, against a stand-in for the model: Codex, those that
 //! speak ACP, and OpenCode.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod acp;
 mod codex;
+mod opencode;
 mod scene;
 
 use std::path::PathBuf;
@@ -12,7 +15,11 @@ use libtest_mimic::{Arguments, Trial};
 
 /// Where the programs are.
 pub(crate) fn programs() -> PathBuf {
-    PathBuf::from(std::env::var_os("WOODWARD_TEST_PROGRAMS").unwrap_or_default())
+    let installed = woodward_testkit::agents::Programs::installed();
+    installed
+        .unwrap_or_else(|error| panic!("{error}"))
+        .bin()
+        .to_owned()
 }
 
 fn main() -> ExitCode {
@@ -23,6 +30,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = codex::trials();
     trials.extend(acp::trials());
+    trials.extend(opencode::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -37,6 +45,9 @@ fn converse(directory: &std::path::Path) -> ExitCode {
         Err(error) => panic!("{error}"),
     }
 }
+
+/// A fact about an agent: its name, and how it is proved.
+pub(crate) type Fact = (&'static str, fn(scene::Scene));
 
 /// A test of an agent.
 pub(crate) fn trial(name: &str, agent: scene::Agent, test: fn(scene::Scene)) -> Trial {

@@ -264,7 +264,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            anstream_eprintln(&self.story());
+            tell(&self.story());
         }
         if let Ok(group) = i32::try_from(self.child.id())
             && let Some(group) = rustix::process::Pid::from_raw(group)
@@ -276,7 +276,7 @@ impl Drop for Run {
 }
 
 #[expect(clippy::print_stderr, reason = "a failed test tells its story")]
-fn anstream_eprintln(text: &str) {
+fn tell(text: &str) {
     eprintln!("{text}");
 }
 

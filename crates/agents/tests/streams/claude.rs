@@ -6,8 +6,8 @@ use anyhow::{Context as _, ensure};
 use woodward_agents::permission::{Mode, Request};
 use woodward_agents::{Ending, Event, Kind, Letter, SessionId, Spec};
 
-use crate::Fact;
-use crate::stage::{Stage, fresh, now};
+use crate::real::Real;
+use crate::stage::{Fact, fresh, now};
 
 pub(crate) const FACTS: &[Fact] = &[
     ("claude::it_writes_commits_and_says_what_that_cost", writes),
@@ -29,12 +29,13 @@ pub(crate) const FACTS: &[Fact] = &[
     ("claude::an_option_it_does_not_have_makes_it_unfit", unfit),
 ];
 
-fn stage() -> anyhow::Result<(Stage, Spec)> {
-    let mut stage = Stage::new(Kind::ClaudeCode)?;
-    stage.set("ANTHROPIC_BASE_URL", stage.api.url());
+fn stage() -> anyhow::Result<(Real, Spec)> {
+    let mut stage = Real::new(Kind::ClaudeCode, "claude-code")?;
+    let url = stage.api.url();
+    stage.set("ANTHROPIC_BASE_URL", url);
     stage.set("ANTHROPIC_API_KEY", "sk-ant-stand-in-0123456789-0123456789");
     stage.set("CLAUDE_CODE_MAX_RETRIES", "0");
-    let spec = stage.spec(Stage::installed("claude-code")?);
+    let spec = stage.spec(stage.program.clone());
     Ok((stage, spec))
 }
 
@@ -45,7 +46,7 @@ fn writes() -> anyhow::Result<()> {
         .completed()?;
     ensure!(stage.git(&["log", "-1", "--format=%s"]) == "add a");
     ensure!(
-        stage.git(&["status", "--porcelain"]) == "",
+        stage.git(&["status", "--porcelain"]).is_empty(),
         "it leaves nothing"
     );
     ensure!(stage.read("a.txt")?.trim_end() == "hello");
@@ -60,8 +61,10 @@ fn writes() -> anyhow::Result<()> {
     ensure!(ended.talk.tools == 2, "{}", ended.talk.tools);
     ensure!(ended.talk.used.output > 0 && ended.talk.used.micro_usd > Some(0));
     ensure!(ended.any(|event| matches!(event, Event::ToolEnded { ok: true, .. })));
-    let left = std::fs::read_dir(stage.person())?.count();
-    ensure!(left <= 1, "its configuration is ours: {left} left at home");
+    ensure!(
+        !stage.person().join(".claude.json").exists() && !stage.person().join(".claude").exists(),
+        "its configuration is ours"
+    );
     Ok(())
 }
 
@@ -259,13 +262,20 @@ fn withdrawn() -> anyhow::Result<()> {
         "{:?}",
         ended.ending()
     );
-    let is_withdrawn = |event: &Event| {
+    let place = |is: &dyn Fn(&Event) -> bool| ended.events.iter().position(is);
+    let withdrawn = place(&|event| {
         *event
             == Event::Withdrawn {
                 question: question.id,
             }
-    };
-    ensure!(ended.any(is_withdrawn) && ended.talk.pending.is_empty());
+    });
+    let over = place(&|event| matches!(event, Event::TurnEnded(_)));
+    ensure!(
+        withdrawn.is_some() && withdrawn < over,
+        "{:?}",
+        ended.events
+    );
+    ensure!(ended.talk.pending.is_empty());
     Ok(())
 }
 
@@ -307,7 +317,7 @@ fn failures() -> anyhow::Result<()> {
 fn limited() -> anyhow::Result<()> {
     let (mut stage, spec) = stage()?;
     // Only people with a subscription are told when.
-    stage.env.retain(|(name, _)| name != "ANTHROPIC_API_KEY");
+    stage.unset("ANTHROPIC_API_KEY");
     stage.set(
         "CLAUDE_CODE_OAUTH_TOKEN",
         format!("sk-ant-oat01-{}", "stand-in-".repeat(9)),
@@ -330,7 +340,7 @@ fn limited() -> anyhow::Result<()> {
 
 fn logged_out() -> anyhow::Result<()> {
     let (mut stage, spec) = stage()?;
-    stage.env.retain(|(name, _)| name != "ANTHROPIC_API_KEY");
+    stage.unset("ANTHROPIC_API_KEY");
     let ended = stage.run(&spec, "stand-in: say hello")?;
     ensure!(
         matches!(ended.ending(), Ending::LoggedOut { note } if note.contains("Not logged in")),

@@ -3,8 +3,8 @@
 use anyhow::{Context as _, ensure};
 use woodward_agents::{Ending, Event, Kind, Letter, SessionId, Spec};
 
-use crate::Fact;
-use crate::stage::{Stage, fresh};
+use crate::real::Real;
+use crate::stage::{Fact, fresh};
 
 pub(crate) const FACTS: &[Fact] = &[
     ("pi::it_writes_commits_and_says_what_that_cost", writes),
@@ -19,8 +19,8 @@ pub(crate) const FACTS: &[Fact] = &[
     ("pi::an_option_it_does_not_have_is_named", unfit),
 ];
 
-fn stage() -> anyhow::Result<(Stage, Spec)> {
-    let stage = Stage::new(Kind::Pi)?;
+fn stage() -> anyhow::Result<(Real, Spec)> {
+    let stage = Real::new(Kind::Pi, "pi")?;
     let config = stage.person().join(".pi/agent");
     std::fs::create_dir_all(&config)?;
     let models = format!(
@@ -32,7 +32,7 @@ fn stage() -> anyhow::Result<(Stage, Spec)> {
         config.join("settings.json"),
         r#"{"retry":{"enabled":false}}"#,
     )?;
-    let mut spec = stage.spec(Stage::installed("pi")?);
+    let mut spec = stage.spec(stage.program.clone());
     spec.own_config = false;
     spec.model = Some(String::from("stand-in/model"));
     Ok((stage, spec))
@@ -45,7 +45,7 @@ fn writes() -> anyhow::Result<()> {
         .completed()?;
     ensure!(stage.git(&["log", "-1", "--format=%s"]) == "add a");
     ensure!(
-        stage.git(&["status", "--porcelain"]) == "",
+        stage.git(&["status", "--porcelain"]).is_empty(),
         "it leaves nothing"
     );
     ensure!(ended.talk.session.is_some() && ended.has(spec.messages[0]));
@@ -105,10 +105,13 @@ fn unknown() -> anyhow::Result<()> {
 
 fn interrupted() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
-    let mut run = stage.start(
-        &spec,
-        "stand-in: shell tail -f /dev/null; write a.txt=never",
-    )?;
+    // Pi leaves its tools behind, which only the supervisor would end: this one ends with the test.
+    let wait = format!(
+        "while [ -e {}/.git ]\\; do sleep 0.1\\; done",
+        stage.worktree().display()
+    );
+    let prompt = format!("stand-in: shell {wait}; write a.txt=never");
+    let mut run = stage.start(&spec, &prompt)?;
     run.until("tool", |event| matches!(event, Event::Tool { .. }))?;
     run.post(&Letter::Interrupt { id: fresh() })?;
     let ended = run.end()?;

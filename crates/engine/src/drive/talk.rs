@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use woodward_agents::{Conversation, Kind, Letter, SessionId, Spec, Usage, files as run_files};
 use woodward_core::event::Outcome;
-use woodward_core::state::{Purpose, Question};
+use woodward_core::state::Question;
 use woodward_core::task::Worktree;
 use woodward_core::{Fact, MessageId, Note, RunId, State, Task};
 use woodward_store::{Delivery, Run, TaskClaim, fresh_uuid};
@@ -357,9 +357,4 @@ impl Attended {
     pub(super) fn talk(&self) -> &Conversation {
         &self.talk
     }
-}
-
-/// What a run is for, to an agent that remembers what it did.
-pub(super) fn remembers(purpose: &Purpose) -> bool {
-    !matches!(purpose, Purpose::First)
 }

@@ -261,7 +261,11 @@ impl Repo {
         }
         let mut tries = 0;
         loop {
-            let mut update = git_at(self, checkout, &["update-index", "-q"]).write();
+            let mut update = git_at(self, checkout, &["update-index"]).write();
+            if nothing {
+                // Not where it matters: a quiet one does not say what keeps it from writing.
+                update = update.arg("-q");
+            }
             for arg in &args {
                 update = update.arg(arg);
             }

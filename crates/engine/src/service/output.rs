@@ -132,6 +132,7 @@ fn read(source: &LogSource, dir: &Path, offset: u64) -> Result<LogText> {
         dropped: chunk.dropped,
         // A piece ends with its segment: a short one is no proof that nothing follows.
         ended: over && next >= supervise::output::end(dir)?,
+        events: woodward_agents::files::spec_file(dir).exists(),
         text: String::from_utf8_lossy(bytes).into_owned(),
     })
 }

@@ -228,6 +228,24 @@ async fn a_landing_compares_once_and_its_checkout_follows_with_two_processes() {
 }
 
 #[tokio::test]
+async fn dirty_files_elsewhere_and_a_held_index_are_told_apart() {
+    let it = Counted::new(&[]).await;
+    let root = &it.scratch.root;
+    let old = it.scratch.head();
+    let new = it.scratch.branch("next", "main", &[("new.txt", "new\n")]);
+    it.advance(&new, &old);
+    put(root, "a.txt", "a person's own\n");
+    let lock = root.join(".git/index.lock");
+    fs::write(&lock, "").unwrap();
+    let error = it.repo.follow(root, &old, &new).await.unwrap_err();
+    assert!(error.to_string().contains("index.lock"), "{error}");
+    fs::remove_file(&lock).unwrap();
+    it.repo.follow(root, &old, &new).await.unwrap();
+    assert_eq!(it.scratch.git(&["status", "--porcelain"]), " M a.txt");
+    assert_eq!(read(root, "a.txt"), "a person's own\n");
+}
+
+#[tokio::test]
 async fn refs_of_ours_are_git_s_business_where_they_are_not_files() {
     let it = Counted::new(&["--ref-format=reftable"]).await;
     let head = it.scratch.head();

@@ -29,7 +29,14 @@ impl Failure {
             .as_secs();
         Some(Self {
             status,
-            message: format!("the stand-in model fails with {status}, as it was told"),
+            message: match status {
+                // What OpenAI says; clients look for these words.
+                401 => {
+                    "Incorrect API key provided: the stand-in model fails with 401, as it was told"
+                        .into()
+                }
+                _ => format!("the stand-in model fails with {status}, as it was told"),
+            },
             is_overflow,
             reset_s: fault.reset_s,
             reset_epoch_s: fault.reset_s.map(|seconds| now_s.saturating_add(seconds)),

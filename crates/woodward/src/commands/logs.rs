@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::ArgValueCandidates;
+use woodward_agents::render::Renderer;
 use woodward_api::LogText;
 use woodward_api::client::LogQuery;
 use woodward_core::GateName;
@@ -48,11 +49,12 @@ impl Logs {
             wait: Duration::ZERO,
         };
         let mut cleaner = Cleaner::default();
+        let mut renderer = Renderer::default();
         let mut piece = session
             .call(async |client| client.logs(&task, &query).await)
             .await?;
         loop {
-            print(session, &piece, &mut cleaner)?;
+            print(session, &piece, &mut cleaner, &mut renderer)?;
             let came = piece.next > query.offset;
             if piece.ended || !(came || self.follow) {
                 return Ok(());
@@ -66,13 +68,24 @@ impl Logs {
     }
 }
 
-fn print(session: &Session, piece: &LogText, cleaner: &mut Cleaner) -> Outcome {
+fn print(
+    session: &Session,
+    piece: &LogText,
+    cleaner: &mut Cleaner,
+    renderer: &mut Renderer,
+) -> Outcome {
     if piece.dropped > 0 {
         let line = format!("note: {} bytes here were too many to keep", piece.dropped);
         session.out.say(&line);
     }
     if session.out.json() {
         session.out.json_line(piece, false)
+    } else if piece.events {
+        let mut text = renderer.next(&piece.text);
+        if piece.ended {
+            text += &renderer.rest();
+        }
+        session.out.text(&text)
     } else {
         session.out.text(&cleaner.next(&piece.text))
     }

@@ -1,12 +1,14 @@
 //! Each agent under Woodward, from `create` to landed, and through bad luck.
 
+use std::path::Path;
+
 use woodward_agents::Kind;
 use woodward_agents::catalog::Facts;
 use woodward_api::CostView;
 use woodward_testkit::agents::Programs;
-use woodward_testkit::patience::until;
+use woodward_testkit::patience::{until, within};
 
-use crate::place::{Place, named};
+use crate::place::{AGENT_PATIENCE, Place, named};
 use crate::table::Table;
 
 /// A gate that looks at the file which the first run writes.
@@ -14,6 +16,18 @@ const GATED: &str = "gates: [{ name: written, command: [test, -f, one.txt] }]\n"
 
 fn facts(agent: &str) -> &'static Facts {
     Facts::by_name(named(agent)).unwrap_or_else(|| panic!("{agent} is not known"))
+}
+
+/// A step that touches a file where the agent may not without asking.
+fn asking(kind: Kind, file: &Path) -> String {
+    let touch = format!("touch {}", file.display());
+    match kind {
+        // Its sandbox simply refuses, unless the model asks for more.
+        Kind::Codex => format!(
+            r#"call exec_command {{"cmd":"{touch}","sandbox_permissions":"require_escalated","justification":"It must be there."}}"#
+        ),
+        _ => format!("shell {touch}"),
+    }
 }
 
 /// Written and committed; asked and answered, the daemon killed meanwhile; told more in the same
@@ -25,8 +39,8 @@ pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
     // Outside of the worktree, and outside of where temporary files may be.
     let asked = place.daemon.home().join("asked");
     let prompt = if asks {
-        let touch = format!("touch {}", asked.display());
-        format!("Please.\nstand-in: write one.txt=one; shell {touch}; commit add one")
+        let asking = asking(facts.kind, &asked);
+        format!("Please.\nstand-in: write one.txt=one; {asking}; commit add one")
     } else {
         String::from("Please.\nstand-in: write one.txt=one; slow 3; commit add one")
     };
@@ -76,9 +90,14 @@ pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
         "life",
         "And now.\nstand-in: write two.txt=two; commit add two",
     ]);
-    until("the second run is over", || {
-        place.show("life").runs.len() == 2 && place.task("life").state.as_str() == "review"
-    });
+    let twice =
+        || place.show("life").runs.len() == 2 && place.task("life").state.as_str() == "review";
+    let over = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        within(AGENT_PATIENCE, "the second run is over", || {
+            twice().then_some(())
+        });
+    }));
+    assert!(over.is_ok(), "it never is: {}", place.story("life"));
     assert!(
         place.worktree("life").join("two.txt").is_file(),
         "{}",
@@ -114,12 +133,17 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     let rules = "limits: { attempts: 1 }\n";
     let place = Place::new(programs, &[agent], rules);
     let title = facts(agent).title;
+    // These try a failing server again for minutes.
+    let failure = match facts(agent).kind {
+        Kind::Qwen | Kind::OpenCode | Kind::Aider => "fault 400",
+        _ => "fault 500 retry=no",
+    };
     place.ok(&["create", "login", "-p", "Please.\nstand-in: fault 401"]);
     place.ok(&[
         "create",
         "broken",
         "-p",
-        "Please.\nstand-in: fault 500 retry=no",
+        &format!("Please.\nstand-in: {failure}"),
     ]);
     place.reaches("login", &["failed"]);
     let why = place.task("login").attention.reason;
@@ -132,20 +156,27 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     place.reaches("broken", &["failed"]);
     let why = place.task("broken").attention.reason;
     assert!(why.contains(title), "{why}\n{}", place.story("broken"));
-    table.note(agent, "500", true);
-    place.ok(&[
-        "create",
-        "later",
-        "-p",
-        "Please.\nstand-in: fault 429 reset=7200 retry=no",
-    ]);
+    table.note(agent, "failure", true);
+    if facts(agent).kind == Kind::Qwen {
+        // It waits by itself, and tells nobody.
+        return;
+    }
+    // Goose waits by itself for as long as it is told to.
+    let fault = match facts(agent).kind {
+        Kind::Goose => "fault 429",
+        _ => "fault 429 reset=7200 retry=no",
+    };
+    let prompt = format!("Please.\nstand-in: {fault}");
+    place.ok(&["create", "later", "-p", &prompt]);
     let limited = || {
         let timeline = place.run(&["timeline", "later"]).stdout;
         place.task("later").state.as_str() == "queued"
             && timeline.contains("the provider said to wait")
     };
     let waits = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        until("it waits for its provider", limited);
+        within(AGENT_PATIENCE, "it waits for its provider", || {
+            limited().then_some(())
+        });
     }));
     table.note(agent, "429", waits.is_ok());
     assert!(waits.is_ok(), "{}", place.story("later"));
@@ -160,14 +191,24 @@ pub(crate) fn ends(programs: &Programs, agent: &str, table: &Table) {
         "sh -c 'touch {}\\; exec python3 -c \"import time\\; time.sleep(600)\"'",
         mark.display()
     );
-    place.ok(&[
-        "create",
-        "long",
-        "--yolo",
-        "-p",
-        &format!("Please.\nstand-in: shell {tool}"),
-    ]);
-    until("the tool runs", || mark.exists());
+    if facts(agent).kind == Kind::Aider {
+        // It has no tools; its model takes its time.
+        place.ok(&[
+            "create",
+            "long",
+            "-p",
+            "Please.\nstand-in: slow 600; write a=a",
+        ]);
+        place
+            .api
+            .expect("the task", |request| request.user_says("slow 600"));
+    } else {
+        let prompt = format!("Please.\nstand-in: shell {tool}");
+        place.ok(&["create", "long", "--yolo", "-p", &prompt]);
+        within(AGENT_PATIENCE, "the tool runs", || {
+            mark.exists().then_some(())
+        });
+    }
     place.ok(&["cancel", "long"]);
     let begun = std::time::Instant::now();
     until("only the daemon is left", || {

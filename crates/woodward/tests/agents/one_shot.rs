@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use woodward_testkit::TestRepo;
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
-use woodward_testkit::patience::until_some;
+use woodward_testkit::patience::within;
 
 /// Long and random-looking: Copilot masks its key wherever the letters occur.
 const KEY: &str = "stand-in-9f8b6c1e7d2a4053b1c6";
@@ -272,7 +272,9 @@ fn run(mut command: Command, output: &Path) -> ExitStatus {
         .stderr(file)
         .process_group(0);
     let mut running = Running(command.spawn().expect("the agent starts"));
-    until_some("the agent ends", || running.0.try_wait().unwrap())
+    within(crate::place::AGENT_PATIENCE, "the agent ends", || {
+        running.0.try_wait().unwrap()
+    })
 }
 
 /// An agent that is not left behind by a test that gives up.

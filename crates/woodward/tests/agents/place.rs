@@ -1,16 +1,20 @@
 //! A repository under a daemon, with agents that are pointed at the stand-in for the model's API.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use woodward_api::{Envelope, StatusView, TaskDetail, TaskSummary};
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
-use woodward_testkit::patience::until_some;
+use woodward_testkit::patience::{until, within};
 use woodward_testkit::{Ran, TestDaemon, TestRepo};
 
 /// Long and random-looking: Copilot masks its key wherever the letters occur.
 const KEY: &str = "stand-in-9f8b6c1e7d2a4053b1c6";
+
+/// How long an agent may take on a busy machine; several start at once.
+pub(crate) const AGENT_PATIENCE: Duration = Duration::from_secs(180);
 
 /// Everything that one test works with. The daemon goes first when it is dropped.
 pub(crate) struct Place {
@@ -87,7 +91,7 @@ impl Place {
     pub(crate) fn reaches(&self, task: &str, states: &[&str]) -> String {
         let mut last = String::new();
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            until_some(&format!("{task} is {states:?}"), || {
+            within(AGENT_PATIENCE, &format!("{task} is {states:?}"), || {
                 last = self.task(task).state.to_string();
                 states.contains(&last.as_str()).then(|| last.clone())
             })
@@ -106,6 +110,8 @@ impl Place {
         let pid = health.pid;
         let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let entry = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
+        until("the daemon is gone", || !entry.exists());
     }
 
     /// All that is known of a task, for a person who wonders.
@@ -196,7 +202,7 @@ fn settle(agent: &str, api: &ModelApi, daemon: &mut TestDaemon) {
                 "security": {
                     "auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}
                 },
-                "general": {"enableAutoUpdate": false},
+                "general": {"enableAutoUpdate": false, "maxAttempts": 1, "retryFetchErrors": false},
                 "privacy": {"usageStatisticsEnabled": false}
             });
             write(".gemini/settings.json", &settings.to_string());
@@ -205,6 +211,10 @@ fn settle(agent: &str, api: &ModelApi, daemon: &mut TestDaemon) {
             daemon.set("OPENAI_API_KEY", KEY);
             daemon.set("OPENAI_BASE_URL", api.openai_url());
             daemon.set("OPENAI_MODEL", "stand-in");
+            let settings = serde_json::json!({
+                "model": {"generationConfig": {"maxRetries": 0}}
+            });
+            write(".qwen/settings.json", &settings.to_string());
         }
         "copilot-cli" => {
             daemon.set("COPILOT_PROVIDER_BASE_URL", api.openai_url());

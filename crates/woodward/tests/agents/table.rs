@@ -7,7 +7,7 @@ use woodward_testkit::agents::Program;
 
 /// The capabilities, in the table's order.
 const CAPABILITIES: &[&str] = &[
-    "write", "commit", "asks", "resume", "kill -9", "401", "429", "500", "cancel", "cost",
+    "write", "commit", "asks", "resume", "kill -9", "401", "429", "failure", "cancel", "cost",
 ];
 
 /// What was seen so far, by agent and capability.

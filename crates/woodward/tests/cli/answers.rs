@@ -19,6 +19,7 @@ fn piece(offset: u64, text: &str, ended: bool) -> LogText {
         offset,
         next: offset + text.len() as u64,
         dropped: 0,
+        events: false,
         ended,
         text: text.into(),
     }

@@ -9,6 +9,11 @@ fn others_go_on(scene: &Scene) {
     scene.create("other", "echo fine > other.txt\nexit 0");
     scene.land("other");
     assert_eq!(scene.repo.git(&["show", "main:other.txt"]), "fine");
+    // Its branch goes last; a worktree that goes while git looks is a complaint of fsck's.
+    until("its worktree and branch go", || {
+        let branches = ["branch", "--list", "woodward/other/*"];
+        scene.repo.git(&branches).is_empty()
+    });
     scene.repo.git(&["fsck"]);
 }
 

@@ -61,9 +61,10 @@ impl Ears {
         {
             return self.figures(usage);
         }
-        if line.starts_with("litellm.") && line.contains("Error") || is_limit(line) {
+        let is_error = line.starts_with("litellm.") && line.contains("Error");
+        if is_error || is_limit(line) {
             self.error = Some(line.to_owned());
-            self.is_wrapped = true;
+            self.is_wrapped = is_error;
             return Vec::new();
         }
         if let Some(after) = line.strip_prefix("Retrying in ") {
@@ -379,10 +380,11 @@ mod tests {
             ending("litellm.APIConnectionError: connection refused"),
             Ending::ApiFailed { status: None, .. }
         ));
-        assert_eq!(
-            ending("Model openai/x has hit a token limit!"),
-            Ending::ContextFull
-        );
+        let limit = [
+            "Model openai/x has hit a token limit!",
+            "Token counts below are approximate.",
+        ];
+        assert_eq!(heard(&limit).1, Ending::ContextFull);
         assert!(matches!(ending("it went away"), Ending::Crashed { .. }));
     }
 

@@ -4,8 +4,7 @@ use anyhow::ensure;
 use woodward_agents::adapters::command::{PromptBy, Row, UsageAt};
 use woodward_agents::{Ending, Event, Kind, Letter, SessionId, Spec};
 
-use crate::Fact;
-use crate::stage::{Stage, fresh};
+use crate::stage::{Fact, Stage, fresh};
 
 pub(crate) const FACTS: &[Fact] = &[
     ("command::a_prompt_comes_by_input_file_or_argument", prompts),

@@ -3,8 +3,7 @@
 use anyhow::ensure;
 use woodward_agents::{Ending, Event, Kind};
 
-use crate::Fact;
-use crate::stage::{Ended, Stage};
+use crate::stage::{Ended, Fact, Stage};
 
 pub(crate) const FACTS: &[Fact] = &[
     (

@@ -1,4 +1,5 @@
-//! A repository, a linked worktree, a run directory and a stand-in for the model.
+//! A repository, a linked worktree, run directories, and the host as a process of its own: the test
+//! binary starts itself again, as `woodward converse` would.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,20 +7,19 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, ensure};
+use libtest_mimic::{Arguments, Trial};
 use woodward_agents::permission::{Mode, Rules};
 use woodward_agents::{
     Conversation, Ending, Event, Kind, Letter, Question, SessionId, Spec, Usage,
 };
 use woodward_agents::{files, host};
 use woodward_core::{MessageId, Timestamp};
-use woodward_testkit::agents::Programs;
-use woodward_testkit::model_api::ModelApi;
 use woodward_testkit::{TestRepo, patience};
 
-pub(crate) const CONVERSE: &str = "converse";
+const CONVERSE: &str = "converse";
 
 /// What `woodward converse` does.
-pub(crate) fn converse(dir: &Path) -> ExitCode {
+fn converse(dir: &Path) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -28,6 +28,25 @@ pub(crate) fn converse(dir: &Path) -> ExitCode {
         Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// One fact.
+pub(crate) type Fact = (&'static str, fn() -> anyhow::Result<()>);
+
+/// The whole of a test binary.
+pub(crate) fn main(facts: Vec<Fact>) -> ExitCode {
+    let args: Vec<String> = std::env::args().collect();
+    if let [_, word, dir] = &args[..]
+        && word == CONVERSE
+    {
+        return converse(Path::new(dir));
+    }
+    let trials = facts.into_iter().map(|(name, fact)| {
+        Trial::test(name, move || {
+            fact().map_err(|error| format!("{error:#}").into())
+        })
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
 
 pub(crate) fn fresh() -> MessageId {
@@ -42,8 +61,7 @@ pub(crate) fn now() -> Timestamp {
 }
 
 pub(crate) struct Stage {
-    pub(crate) api: ModelApi,
-    repo: TestRepo,
+    pub(crate) repo: TestRepo,
     kind: Kind,
     /// Variables for the program.
     pub(crate) env: Vec<(String, String)>,
@@ -55,19 +73,15 @@ impl Stage {
         let repo = TestRepo::with(&[("README.md", "shop\n")]);
         repo.git(&["worktree", "add", "--quiet", "-b", "task", "../task"]);
         let stage = Self {
-            api: ModelApi::start(),
             repo,
             kind,
             env: Vec::new(),
             runs: std::cell::Cell::new(0),
         };
         fs::create_dir_all(stage.person())?;
+        let identity = "[user]\n\tname = A Person\n\temail = person@example.org\n";
+        fs::write(stage.person().join(".gitconfig"), identity)?;
         Ok(stage)
-    }
-
-    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
-        self.env.retain(|(known, _)| known != name);
-        self.env.push((name.to_owned(), value.into()));
     }
 
     /// Where the agent works.
@@ -81,22 +95,9 @@ impl Stage {
         self.repo.around().join("person")
     }
 
-    /// What git says in the worktree.
-    pub(crate) fn git(&self, args: &[&str]) -> String {
-        let mut all = vec!["-C", "../task"];
-        all.extend(args);
-        self.repo.git(&all)
-    }
-
     pub(crate) fn read(&self, file: &str) -> anyhow::Result<String> {
         let path = self.worktree().join(file);
         fs::read_to_string(&path).with_context(|| path.display().to_string())
-    }
-
-    /// Installed, by its name in `cargo xtask setup`.
-    pub(crate) fn installed(name: &str) -> anyhow::Result<Vec<String>> {
-        let programs = Programs::installed()?;
-        Ok(vec![programs.of(name).path.display().to_string()])
     }
 
     pub(crate) fn spec(&self, program: Vec<String>) -> Spec {
@@ -135,21 +136,12 @@ impl Stage {
         fs::write(&spec.prompt, prompt)?;
         files::save_spec(&dir, &spec)?;
         let path = std::env::var("PATH")?;
-        let path = match Programs::installed() {
-            Ok(programs) => format!("{}:{path}", programs.bin().display()),
-            Err(_) => path,
-        };
         let child = Command::new(std::env::current_exe()?)
             .args([CONVERSE.as_ref(), dir.as_os_str()])
             .current_dir(self.worktree())
             .env_clear()
             .env("PATH", path)
             .env("HOME", self.person())
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_AUTHOR_NAME", "Agent")
-            .env("GIT_AUTHOR_EMAIL", "agent@example.org")
-            .env("GIT_COMMITTER_NAME", "Agent")
-            .env("GIT_COMMITTER_EMAIL", "agent@example.org")
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(File::create(dir.join("events"))?)
