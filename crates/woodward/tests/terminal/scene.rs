@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 use woodward_agents::permission::Rules;
@@ -277,7 +277,7 @@ impl Person {
         let (cols, rows) = (size.0.to_string(), size.1.to_string());
         let shell = format!(
             "stty -a | sed 1d > {name}.before; {line}; echo LEFT $?; \
-             stty -a | sed 1d > {name}.after; sleep 1000"
+             stty -a | sed 1d > {name}.now; mv {name}.now {name}.after; sleep 1000"
         );
         let started = tmux
             .current_dir(directory)
@@ -314,6 +314,25 @@ impl Person {
 
     pub(crate) fn presses(&self, key: &str) {
         self.tmux(&["send-keys", "-t", &self.target(), key]);
+    }
+
+    /// Presses a key until the terminal shows a text and goes on showing it: a dialog that comes up
+    /// may forget its first keys. Each key has a while to work, so that none is pressed too often.
+    pub(crate) fn chooses(&self, key: &str, text: &str) {
+        let mut pressed: Option<Instant> = None;
+        let mut seen: Option<Instant> = None;
+        until(text, || {
+            if self.sees().contains(text) {
+                let since = *seen.get_or_insert_with(Instant::now);
+                return since.elapsed() > Duration::from_millis(1500);
+            }
+            seen = None;
+            if pressed.is_none_or(|at| at.elapsed() > Duration::from_secs(3)) {
+                self.presses(key);
+                pressed = Some(Instant::now());
+            }
+            false
+        });
     }
 
     pub(crate) fn sees(&self) -> String {
