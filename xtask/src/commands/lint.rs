@@ -25,7 +25,8 @@ pub(crate) fn steps() -> Vec<Step> {
         Step::child("fmt", Cmd::cargo(&["fmt", "--all", "--check"])),
         clippy("--workspace --all-targets"),
         // `--all-targets` means those that plain `cargo test` runs, which this is not.
-        clippy("-p woodward --test agents"),
+        clippy("-p woodward --test agents --test terminal"),
+        clippy("-p woodward-agents --test peers --test streams"),
         Step::here("deps", "cargo xtask deps", deps::check),
     ]
 }

@@ -19,11 +19,18 @@ struct Need {
 }
 
 /// All that the tests need beyond Rust and agents. A later need is a row.
-const NEEDS: &[Need] = &[Need {
-    what: "PostgreSQL server and pgbench",
-    is_present: has_postgres,
-    packages: &["postgresql"],
-}];
+const NEEDS: &[Need] = &[
+    Need {
+        what: "PostgreSQL server and pgbench",
+        is_present: has_postgres,
+        packages: &["postgresql"],
+    },
+    Need {
+        what: "tmux",
+        is_present: || Cmd::new("tmux").args(&["-V"]).succeeds(),
+        packages: &["tmux"],
+    },
+];
 
 /// All that installing and running the agent programs needs.
 const AGENT_NEEDS: &[Need] = &[
@@ -45,7 +52,7 @@ const AGENT_NEEDS: &[Need] = &[
 
 /// Install what the tests need and this machine lacks
 ///
-/// Uses apt-get, as root or through `sudo -n`, for PostgreSQL, npm and Python. Agent programs go
+/// Uses apt-get, as root or through `sudo -n`, for PostgreSQL, tmux, npm and Python. Agent programs go
 /// in pinned versions into the user's cache, or where WOODWARD_AGENTS_DIR says. Says what it
 /// installs; silent when nothing is missing.
 #[derive(clap::Args)]

@@ -77,6 +77,10 @@ fn agents() -> Vec<Step> {
             Cmd::cargo(&["test", "-p", "woodward", "--test", "agents", "--locked"]),
         ),
         Step::child(
+            "terminal",
+            Cmd::cargo(&["test", "-p", "woodward", "--test", "terminal", "--locked"]),
+        ),
+        Step::child(
             "adapters",
             Cmd::cargo(&[
                 "test",
@@ -84,6 +88,8 @@ fn agents() -> Vec<Step> {
                 "woodward-agents",
                 "--test",
                 "streams",
+                "--test",
+                "peers",
                 "--locked",
             ]),
         ),

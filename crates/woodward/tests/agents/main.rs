@@ -14,6 +14,9 @@ use std::sync::Arc;
 use table::Table;
 use woodward_testkit::agents::Programs;
 
+/// One test of one agent.
+type Case = fn(&Programs, &str, &Table);
+
 fn main() {
     let arguments = Arguments::from_args();
     let programs = match Programs::installed() {
@@ -22,7 +25,7 @@ fn main() {
     };
     let table = Arc::new(Table::default());
     let mut trials = Vec::new();
-    let each: [(&str, fn(&Programs, &str, &Table)); 4] = [
+    let each: [(&str, Case); 4] = [
         (
             "one_shot::{}_writes_and_commits",
             one_shot::writes_and_commits,
