@@ -25,6 +25,9 @@ use crate::wire::{Order, Wire};
 
 /// How long it may take to come up.
 const START_PATIENCE: Duration = Duration::from_secs(120);
+/// How often it is started when its home is in use, and how long to wait, longer each time.
+const STARTS_MAX: u32 = 5;
+const START_PAUSE: Duration = Duration::from_millis(500);
 /// How often a message is said that Codex does not show.
 const TRIES_MAX: u32 = 3;
 
@@ -40,28 +43,38 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
         let note = format!("{} can't be used: {error}", spec.home.display());
         return Some(Ending::Crashed { note });
     }
-    let program = match Program::start(&launch::start(spec), wire.raw()) {
-        Ok(program) => program,
-        Err(error) => return Some(common::not_started(spec, &error)),
-    };
-    let mut peer = Peer::new(program);
-    let opened = tokio::time::timeout(START_PATIENCE, open(spec, &mut peer)).await;
-    let thread = match opened {
-        Ok(Some(Ok((thread, started)))) => {
-            wire.say(started).await;
-            thread
-        }
-        Ok(Some(Err(ending))) => {
-            peer.end().await;
-            return Some(ending);
-        }
-        Ok(None) => {
-            let status = peer.end().await;
-            return Some(common::gone(status, &peer.complaints()));
-        }
-        Err(_) => {
-            let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
-            return Some(Ending::Unfit { note });
+    let mut starts = 0;
+    let (peer, thread) = loop {
+        let program = match Program::start(&launch::start(spec), wire.raw()) {
+            Ok(program) => program,
+            Err(error) => return Some(common::not_started(spec, &error)),
+        };
+        let mut peer = Peer::new(program);
+        starts += 1;
+        let opened = tokio::time::timeout(START_PATIENCE, open(spec, &mut peer)).await;
+        match opened {
+            Ok(Some(Ok((thread, started)))) => {
+                wire.say(started).await;
+                break (peer, thread);
+            }
+            Ok(Some(Err(ending))) => {
+                peer.end().await;
+                return Some(ending);
+            }
+            Ok(None) => {
+                let status = peer.end().await;
+                if starts < STARTS_MAX && is_busy_home(&peer.complaints()) {
+                    let text = String::from("another Codex is just setting up its home; again");
+                    wire.say(Event::Note { text }).await;
+                    tokio::time::sleep(START_PAUSE * starts).await;
+                    continue;
+                }
+                return Some(common::gone(status, &peer.complaints()));
+            }
+            Err(_) => {
+                let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
+                return Some(Ending::Unfit { note });
+            }
         }
     };
     let mut talk = Talk {
@@ -124,6 +137,11 @@ async fn open(spec: &Spec, peer: &mut Peer) -> Option<Result<(String, Event), En
         version: version(text(&greeting, "userAgent")),
     };
     Some(Ok((thread.to_owned(), started)))
+}
+
+/// Whether it gave up because another Codex was making the database of their common home.
+fn is_busy_home(complaints: &str) -> bool {
+    complaints.contains("sqlite state runtime")
 }
 
 /// `woodward/0.166.0 (Debian …) …` is 0.166.0.
