@@ -219,6 +219,34 @@ pub(crate) fn ends(programs: &Programs, agent: &str, table: &Table) {
     assert!(took.as_secs() < 5, "it took {took:?}");
 }
 
+/// Claude Code asks a question with choices; the answer is in its own transcript.
+pub(crate) fn asks_a_question(programs: &Programs) {
+    let place = Place::new(programs, &["claude-code"], "");
+    let prompt = "Please.\nstand-in: ask Which colour?|Blue|Green; write c.txt=c; commit add c";
+    place.ok(&["create", "asker", "-p", prompt]);
+    place.reaches("asker", &["waiting"]);
+    let question = place.show("asker").question.expect("a question");
+    assert_eq!(question.text, "Which colour?");
+    assert_eq!(question.choices, ["Blue", "Green"]);
+    place.ok(&["answer", "asker", "2"]);
+    place.reaches("asker", &["review"]);
+    let session = place.show("asker").runs[0]
+        .session
+        .clone()
+        .expect("a conversation");
+    let projects = place.daemon.home().join(".claude/projects");
+    let transcript = std::fs::read_dir(projects)
+        .unwrap()
+        .map(|project| project.unwrap().path().join(format!("{session}.jsonl")))
+        .find_map(|file| std::fs::read_to_string(file).ok())
+        .expect("a transcript");
+    assert!(
+        transcript.contains(r#""Which colour?":"Green""#),
+        "{}",
+        place.story("asker")
+    );
+}
+
 /// One task for each agent, in one repository, at once.
 pub(crate) fn all_at_once(programs: &Programs) {
     let agents: Vec<&str> = programs

@@ -44,6 +44,14 @@ fn main() {
             }));
         }
     }
+    let claude = Arc::clone(&programs);
+    trials.push(Trial::test(
+        "life::claude-code_asks_a_question",
+        move || {
+            life::asks_a_question(&claude);
+            Ok(())
+        },
+    ));
     let all = Arc::clone(&programs);
     trials.push(Trial::test("life::all_at_once", move || {
         life::all_at_once(&all);
