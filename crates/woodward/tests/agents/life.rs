@@ -219,6 +219,49 @@ pub(crate) fn ends(programs: &Programs, agent: &str, table: &Table) {
     assert!(took.as_secs() < 5, "it took {took:?}");
 }
 
+/// An agent that is missing, or whose provider said to wait, is stood in for by the next one.
+pub(crate) fn falls_back(programs: &Programs) {
+    let rules = "  gone: { kind: claude-code, command: [/nonexistent/claude] }\nreview: never\n";
+    let gated = format!("{rules}gates: [{{ name: ok, command: [test, -f, README.md] }}]\n");
+    let place = Place::new(programs, &["claude-code", "codex"], &gated);
+    let write = |file: &str| format!("Please.\nstand-in: write {file}={file}; commit add {file}");
+    let ran_by = |task: &str| place.show(task).runs[0].agent.clone();
+
+    place.ok(&[
+        "create",
+        "one",
+        "--agent",
+        "gone,claude-code",
+        "-p",
+        &write("one"),
+    ]);
+    place.reaches("one", &["landed"]);
+    assert_eq!(ran_by("one"), "claude-code");
+
+    // An account's limit is told with the moment of its end only to subscribers; some moment is taken.
+    let limited = "Please.\nstand-in: fault 429 reset=7200 retry=no";
+    place.ok(&["create", "limited", "-p", limited]);
+    let waits = || {
+        place
+            .run(&["timeline", "limited"])
+            .stdout
+            .contains("said to wait")
+    };
+    within(AGENT_PATIENCE, "it waits for its provider", || {
+        waits().then_some(())
+    });
+    place.ok(&[
+        "create",
+        "two",
+        "--agent",
+        "claude-code,codex",
+        "-p",
+        &write("two"),
+    ]);
+    place.reaches("two", &["landed"]);
+    assert_eq!(ran_by("two"), "codex");
+}
+
 /// Claude Code asks a question with choices; the answer is in its own transcript.
 pub(crate) fn asks_a_question(programs: &Programs) {
     let place = Place::new(programs, &["claude-code"], "");

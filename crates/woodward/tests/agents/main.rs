@@ -17,6 +17,9 @@ use woodward_testkit::agents::Programs;
 /// One test of one agent.
 type Case = fn(&Programs, &str, &Table);
 
+/// One test of several agents.
+type Story = fn(&Programs);
+
 fn main() {
     let arguments = Arguments::from_args();
     let programs = match Programs::installed() {
@@ -44,19 +47,18 @@ fn main() {
             }));
         }
     }
-    let claude = Arc::clone(&programs);
-    trials.push(Trial::test(
-        "life::claude-code_asks_a_question",
-        move || {
-            life::asks_a_question(&claude);
+    let once: [(&str, Story); 3] = [
+        ("life::claude-code_asks_a_question", life::asks_a_question),
+        ("life::another_falls_in", life::falls_back),
+        ("life::all_at_once", life::all_at_once),
+    ];
+    for (name, test) in once {
+        let programs = Arc::clone(&programs);
+        trials.push(Trial::test(name, move || {
+            test(&programs);
             Ok(())
-        },
-    ));
-    let all = Arc::clone(&programs);
-    trials.push(Trial::test("life::all_at_once", move || {
-        life::all_at_once(&all);
-        Ok(())
-    }));
+        }));
+    }
     let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {
         table.print(programs.all());
