@@ -262,6 +262,23 @@ pub(crate) fn falls_back(programs: &Programs) {
     assert_eq!(ran_by("two"), "codex");
 }
 
+/// What a day may cost is spent by the first task; the second is paused, and says why.
+pub(crate) fn a_day_is_spent(programs: &Programs) {
+    let place = Place::new(
+        programs,
+        &["claude-code"],
+        "budget: { day: { usd: 0.01 } }\n",
+    );
+    let write = |file: &str| format!("Please.\nstand-in: write {file}={file}; commit add {file}");
+    place.ok(&["create", "first", "-p", &write("first")]);
+    place.reaches("first", &["review"]);
+    place.ok(&["create", "second", "-p", &write("second")]);
+    place.reaches("second", &["paused"]);
+    let why = place.task("second").attention.reason;
+    assert!(why.contains("of $0.01 used"), "{why}");
+    assert!(place.show("second").runs.is_empty(), "it was not started");
+}
+
 /// Claude Code asks a question with choices; the answer is in its own transcript.
 pub(crate) fn asks_a_question(programs: &Programs) {
     let place = Place::new(programs, &["claude-code"], "");

@@ -47,7 +47,8 @@ fn main() {
             }));
         }
     }
-    let once: [(&str, Story); 3] = [
+    let once: [(&str, Story); 4] = [
+        ("life::a_day_is_spent", life::a_day_is_spent),
         ("life::claude-code_asks_a_question", life::asks_a_question),
         ("life::another_falls_in", life::falls_back),
         ("life::all_at_once", life::all_at_once),
