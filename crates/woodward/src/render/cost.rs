@@ -96,6 +96,8 @@ fn today(view: &CostView) -> Option<String> {
 /// Money; where a price is not known, the least it can be, or nothing but that it is unknown.
 fn money(spend: Spend) -> String {
     match (spend.price_known, spend.micro_usd) {
+        // Nothing was said of it, which is not the same as nothing.
+        (true, 0) if spend.tokens == 0 => String::from("not told"),
         (true, micro) => usd(micro),
         (false, 0) => String::from("unknown"),
         (false, micro) => format!("≥ {}", usd(micro)),
@@ -199,6 +201,11 @@ mod tests {
         2026-01-30	1	1234567	$1.25
         2026-01-31	3	5940	≥ $0.0002
         ");
+    }
+
+    #[test]
+    fn what_an_agent_does_not_tell_is_not_nothing() {
+        assert_eq!(money(Spend::NONE), "not told");
     }
 
     #[test]
