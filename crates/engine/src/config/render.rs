@@ -25,7 +25,8 @@ orchestrator:
 agents:
   mine:
     # Any command that reads the prompt on standard input and changes files in the current
-    # directory, such as `claude -p` or `codex exec -`.
+    # directory. Programs that Woodward knows need none: write `agent: claude-code` above
+    # instead, or codex, opencode, gemini, qwen-code, copilot, goose, pi or aider.
 "#;
 
 /// What stands in for an agent until the person names one.
