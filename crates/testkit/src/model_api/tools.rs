@@ -233,7 +233,7 @@ mod tests {
 
     fn offers(tools: &[(&str, Value)]) -> Conversation {
         Conversation {
-            system: "<env>\n  Primary working directory: /work/it\n</env>".into(),
+            system: "<env>\n  Primary working directory: /somewhere/it\n</env>".into(),
             tools: tools
                 .iter()
                 .map(|(name, schema)| Tool {
@@ -272,7 +272,7 @@ mod tests {
         ]);
         let call = call(&write_a(), &both, false).unwrap();
         assert_eq!(call.tool, "Write");
-        let wanted = json!({"file_path": "/work/it/a.txt", "content": "it's", "mode": "new"});
+        let wanted = json!({"file_path": "/somewhere/it/a.txt", "content": "it's", "mode": "new"});
         assert_eq!(call.input, wanted);
     }
 
