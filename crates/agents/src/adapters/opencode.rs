@@ -7,6 +7,7 @@
 mod http;
 mod launch;
 mod translate;
+mod turn;
 
 use std::collections::VecDeque;
 use std::io;
@@ -44,11 +45,19 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     };
     let began = now();
     let password = format!("{}{}", fresh_uuid().simple(), fresh_uuid().simple());
+    let deadline = Instant::now() + START_PATIENCE;
+    let late = || {
+        let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
+        Some(Ending::Unfit { note })
+    };
+    let Ok(turn) = tokio::time::timeout_at(deadline, turn::Turn::take(spec)).await else {
+        return late();
+    };
     let mut program = match Program::start(&launch::start(spec, &password), wire.raw()) {
         Ok(program) => program,
         Err(error) => return Some(common::not_started(spec, &error)),
     };
-    let opened = tokio::time::timeout(START_PATIENCE, open(spec, &mut program, &password)).await;
+    let opened = tokio::time::timeout_at(deadline, open(spec, &mut program, &password)).await;
     let (server, events, session) = match opened {
         Ok(Ok(opened)) => opened,
         Ok(Err(Shut::Gone)) => {
@@ -61,10 +70,10 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
         }
         Err(_) => {
             end(&mut program).await;
-            let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
-            return Some(Ending::Unfit { note });
+            return late();
         }
     };
+    turn.came_up();
     let version = session.get("version").and_then(Value::as_str);
     let started = Event::Started {
         session: Some(text(&session, "id").to_owned()),
