@@ -245,6 +245,7 @@ impl Driver {
             },
             State::Verifying { commit } => Fact::GatesFinished {
                 commit,
+                tree: None,
                 reports: verify::none_ran(&config),
                 risky: true,
                 next_run: RunId::new(fresh_uuid()),

@@ -130,11 +130,8 @@ pub(crate) async fn run(
                 dir: dir.clone(),
             });
         }
-        verdicts.reports.push(GateReport {
-            gate: gate.name.clone(),
-            verdict,
-            required: gate.required,
-        });
+        let report = GateReport::new(gate.name.clone(), verdict, gate.required);
+        verdicts.reports.push(report);
         verdicts.results.push(GateResult {
             commit: job.commit.clone(),
             gate: gate.name.clone(),

@@ -149,6 +149,7 @@ fn policy(file: &File) -> Policy {
         fix: FixBudget {
             per_gate_max,
             total_max: total.unwrap_or(per_gate_max * 2),
+            ..FixBudget::default()
         },
         budget: Budget {
             tokens_max: file.budget.tokens.map(|tokens| tokens.value().into()),

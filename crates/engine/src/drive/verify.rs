@@ -12,11 +12,7 @@ use crate::{land, run_env};
 
 /// What is said of gates that could not be run at all.
 pub(super) fn none_ran(config: &Config) -> Vec<GateReport> {
-    let broken = |gate| GateReport {
-        gate,
-        verdict: Verdict::Broken,
-        required: true,
-    };
+    let broken = |gate| GateReport::new(gate, Verdict::Broken, true);
     let mut gates: Vec<GateName> = config.gates().iter().map(|g| g.name.clone()).collect();
     if gates.is_empty() {
         gates.extend("checkout".parse::<GateName>());
@@ -94,6 +90,7 @@ impl Driver {
             .note(task.id, |known| known.risks = count(risks));
         let fact = Fact::GatesFinished {
             commit: commit.clone(),
+            tree: None,
             reports: verdicts.reports,
             risky: risks > 0,
             next_run: RunId::new(fresh_uuid()),

@@ -149,7 +149,7 @@ impl Right<'_> {
         }
         let commit = commit.clone();
         Ok(match overall(&verdicts.reports) {
-            Overall::Pass | Overall::Unverified | Overall::Flaky(_) => None,
+            Overall::Pass | Overall::Unverified | Overall::Flaky(_) | Overall::Baseline(_) => None,
             Overall::Broken(gates) => Some(Fact::LandingBroken {
                 commit,
                 note: Note::from(format!(

@@ -201,7 +201,7 @@ impl Engine {
                 .map(|result| GateView {
                     gate: result.gate.clone(),
                     commit: result.commit.clone(),
-                    verdict: describe::verdict(result.verdict).into(),
+                    verdict: result.verdict.as_str().into(),
                     command: result.command.clone(),
                     exit_code: result.exit_code,
                     duration_ms: result.duration.0,

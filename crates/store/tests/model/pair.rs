@@ -579,6 +579,7 @@ fn what_fits(task: &Task, choice: usize) -> Fact {
         },
         State::Verifying { commit } => Fact::GatesFinished {
             commit: commit.clone(),
+            tree: None,
             reports: vec![GateReport {
                 gate: "test".parse().expect("a valid name"),
                 verdict: match choice % 8 {
