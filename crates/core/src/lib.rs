@@ -28,6 +28,7 @@ pub mod lease;
 pub mod name;
 pub mod policy;
 pub mod queue;
+pub mod reaction;
 pub mod risk;
 pub mod schedule;
 pub mod state;
