@@ -179,6 +179,20 @@ object_id! {
     TreeId;
 }
 
+/// Git's answers are names of objects; what they name is the caller's to know.
+impl From<CommitId> for TreeId {
+    fn from(object: CommitId) -> Self {
+        Self(object.0)
+    }
+}
+
+/// See the other way.
+impl From<TreeId> for CommitId {
+    fn from(object: TreeId) -> Self {
+        Self(object.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

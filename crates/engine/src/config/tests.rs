@@ -265,11 +265,6 @@ fn everything_of_later_is_reported() {
             "isolation",
             "forge",
             "tracker",
-            "gates[0].paths",
-            "gates[0].when",
-            "gates[0].kind",
-            "gates[0].env",
-            "gates[1].needs",
         ]
     );
 }

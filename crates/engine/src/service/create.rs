@@ -122,6 +122,8 @@ impl Engine {
                 yolo: draft.yolo,
                 review: draft.review,
                 budget: None,
+                labels: Vec::new(),
+                paths: Vec::new(),
             },
             prompt,
         })

@@ -147,22 +147,12 @@ impl Engine {
             _ => None,
         };
         let change = match result {
-            Some((head, worktree)) => {
-                let from = project.beginning(&worktree.base, head).await?;
-                let files = project.repo.numstat(&from, Side::Commit(head)).await;
-                files.ok().map(|files| stat_of(&files))
-            }
+            Some((head, worktree)) => project.change(task, &worktree.base, head).await.ok(),
             None => None,
         };
-        let risks = match result {
-            Some((head, worktree)) => project.risks(&worktree.base, head).await,
-            None => Ok(Vec::new()),
-        };
-        let risks = risks
-            .unwrap_or_default()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let risks = change.iter().flat_map(crate::project::Change::signals);
+        let risks = risks.map(|signal| signal.to_string()).collect();
+        let change = change.map(|change| stat_of(change.files()));
         let rescued = if brief {
             Vec::new()
         } else {
