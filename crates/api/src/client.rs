@@ -20,8 +20,8 @@ use transport::{Call, Target};
 
 use crate::{
     AnswerState, Asked, Changed, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done,
-    Health, LogText, NewQuestion, OpenProject, ProjectView, RunPlace, StatusView, TaskDetail,
-    Timeline, Undo,
+    GateRules, GatesRun, Health, LogText, NewQuestion, OpenProject, ProjectView, RunGates,
+    RunPlace, StatusView, TaskDetail, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LONG_PATIENCE: Duration = Duration::from_secs(300);
 /// How long a program may take to be started again in a terminal.
 const TAKEOVER: Duration = Duration::from_secs(60);
+/// How long gates may take.
+const GATES_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much later than promised the answer to a long poll may come.
 const POLL_GRACE: Duration = Duration::from_secs(15);
 
@@ -132,6 +134,17 @@ impl Client {
     pub async fn cost(&self, since: Timestamp) -> Result<CostView, ClientError> {
         let target = self.project("/api/v1/cost");
         self.fetch(target.with("after", since.0), PATIENCE).await
+    }
+
+    /// The project's gates.
+    pub async fn gates(&self) -> Result<GateRules, ClientError> {
+        self.fetch(self.project("/api/v1/gates"), PATIENCE).await
+    }
+
+    /// Has gates look at something, however long that takes.
+    pub async fn run_gates(&self, wish: &RunGates) -> Result<GatesRun, ClientError> {
+        let target = self.project("/api/v1/gates/run");
+        self.send(target, wish, GATES_PATIENCE).await
     }
 
     /// A task's change.

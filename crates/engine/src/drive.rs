@@ -11,7 +11,7 @@ mod talk;
 mod verify;
 mod work;
 
-pub(crate) use work::purpose_text;
+pub(crate) use work::{PROMPT_FILE, purpose_text};
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -27,6 +27,8 @@ use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
 use crate::{clock, files, run_env};
 
 /// How often a working agent's branch is looked at, for people.
+/// A run's prompt, in its directory.
+pub(crate) const PROMPT_FILE: &str = "prompt.md";
 const PROGRESS_EVERY: Duration = Duration::from_secs(3);
 /// How often a conversation is looked at.
 const TALK_LOOK: Duration = Duration::from_millis(100);
@@ -269,7 +271,7 @@ impl Driver {
         let prompt = self
             .prompt(scene, worktree, purpose, &begun.messages, earlier.is_some())
             .await?;
-        let prompt_file = dir.join("prompt.md");
+        let prompt_file = dir.join(PROMPT_FILE);
         let write = |file: &Path, bytes: &[u8]| {
             files::save(file, bytes).map_err(EngineError::file(file.display().to_string()))
         };

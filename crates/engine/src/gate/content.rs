@@ -14,6 +14,7 @@ use super::tools;
 use crate::config::{GateSpec, OWN_PREFIX};
 use crate::error::Result;
 use crate::project::Project;
+use crate::run_env;
 
 /// The form of keys: another form is another question.
 const FORM: u32 = 1;
@@ -51,7 +52,12 @@ pub(crate) async fn key(
         covered(project, gate, tree).await?
     };
     let tools = digest(tools::identity(&gate.command, env).as_bytes());
-    // What Woodward says of the task differs from task to task and is no business of a gate's.
+    let shown = gate.command.shown();
+    // What Woodward says of the task differs from task to task and is no business of a gate's, unless
+    // it names it.
+    let counts = |name: &str| {
+        !name.starts_with(OWN_PREFIX) || (name != run_env::WORKTREE && shown.contains(name))
+    };
     let all = env.iter().chain(&gate.env);
     let question = Question {
         form: FORM,
@@ -61,7 +67,7 @@ pub(crate) async fn key(
         junit: &gate.junit,
         rerun: gate.rerun,
         env: all
-            .filter(|(name, _)| !name.starts_with(OWN_PREFIX))
+            .filter(|(name, _)| counts(name))
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect(),
         tools: &tools,

@@ -123,7 +123,7 @@ impl Engine {
                 review: draft.review,
                 budget: None,
                 labels: Vec::new(),
-                paths: Vec::new(),
+                paths: draft.paths,
             },
             prompt,
         })

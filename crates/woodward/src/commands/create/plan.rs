@@ -83,6 +83,8 @@ struct Entry {
     #[serde(default)]
     yolo: bool,
     #[serde(default)]
+    paths: Names,
+    #[serde(default)]
     base: Option<String>,
     #[serde(default)]
     review: Option<ReviewRule>,
@@ -102,6 +104,15 @@ impl Default for Names {
     }
 }
 
+impl From<Names> for Vec<String> {
+    fn from(names: Names) -> Self {
+        match names {
+            Names::One(name) => vec![name],
+            Names::Many(names) => names,
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wrapped {
@@ -118,10 +129,8 @@ fn yaml(text: &str) -> Result<Vec<TaskDraft>, String> {
     let draft = |entry: Entry| TaskDraft {
         name: entry.name,
         prompt: entry.prompt,
-        after: match entry.after {
-            Names::One(name) => vec![name],
-            Names::Many(names) => names,
-        },
+        after: entry.after.into(),
+        paths: entry.paths.into(),
         priority: entry.priority,
         agent: entry.agent,
         model: entry.model,
