@@ -32,6 +32,9 @@ pub(super) struct Earlier {
 pub(super) struct Attended {
     changed_at: Option<SystemTime>,
     talk: Conversation,
+    /// Messages that were seen to be typed into the program.
+    injected: Vec<MessageId>,
+    /// How many of the settled messages were seen.
     settled: usize,
 }
 
@@ -199,28 +202,40 @@ impl Driver {
             task: self.task,
             epoch: self.handle.epoch,
         };
+        for message in &talk.injected {
+            if !attended.injected.contains(message) {
+                self.delivered(claim, *message, Delivery::Injected).await?;
+            }
+        }
         for one in talk.delivered.iter().skip(attended.settled) {
             if one.refused.is_some() {
                 // It stays unread: whoever runs next is told.
                 continue;
             }
             let message = one.message;
-            let recorded = self
-                .inner
-                .store
-                .record_delivery(claim, message, Delivery::Accepted)
-                .await;
-            match recorded {
-                Ok(()) | Err(woodward_store::StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.delivered(claim, message, Delivery::Accepted).await?;
             self.say(scene, Fact::MessageAccepted { message }).await?;
         }
+        attended.injected.clone_from(&talk.injected);
         attended.settled = talk.delivered.len();
         if spent {
             self.say(scene, Fact::Spent { run, total: spend }).await?;
         }
         Ok(())
+    }
+
+    /// Records how far a message has come. A letter that is no stored message has no record.
+    async fn delivered(
+        &self,
+        claim: TaskClaim,
+        message: MessageId,
+        delivery: Delivery,
+    ) -> Result<()> {
+        let store = &self.inner.store;
+        match store.record_delivery(claim, message, delivery).await {
+            Ok(()) | Err(woodward_store::StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn pass_on_questions(
@@ -267,7 +282,7 @@ impl Driver {
     }
 
     /// Puts what the agent has not read yet into the run's inbox. What was in its prompt is not said
-    /// twice.
+    /// twice. A letter in the inbox is no further than stored: only the host knows more.
     async fn post_unread(
         &self,
         task: &Task,
@@ -299,16 +314,6 @@ impl Driver {
             run_files::post(dir, &letter, clock::now()).map_err(EngineError::file(
                 run_files::inbox(dir).display().to_string(),
             ))?;
-            let claim = TaskClaim {
-                task: self.task,
-                epoch: self.handle.epoch,
-            };
-            if message.delivery == Delivery::Stored {
-                self.inner
-                    .store
-                    .record_delivery(claim, id, Delivery::Injected)
-                    .await?;
-            }
         }
         Ok(())
     }
