@@ -16,6 +16,7 @@ use woodward_store::{Delivery, Run, TaskClaim, fresh_uuid};
 use super::{Driver, Scene};
 use crate::agent::available::{self, Choice, Wait};
 use crate::agent::ending::{self, Meaning};
+use crate::agent::resume::resumable;
 use crate::clock;
 use crate::config::{Agent, Driving, Runtime};
 use crate::environment;
@@ -58,27 +59,18 @@ impl Driver {
         }))
     }
 
-    /// The newest conversation of the task with this agent that can be taken up again. What was once
-    /// known is not forgotten because a file can't be read now.
+    /// The conversation of the task with this agent that can be taken up again.
     pub(super) async fn earlier(&self, task: &Task, agent: &Agent) -> Result<Option<Earlier>> {
         let runs = self.inner.store.load_runs(task.id).await?;
-        for run in runs.iter().rev().filter(|run| run.agent == agent.name) {
-            let Some(session) = &run.session else {
-                continue;
-            };
-            let talk = run_files::load_conversation(&self.inner.options.paths.run(run.id));
-            let ending = talk.as_ref().and_then(|talk| talk.ending.as_ref());
-            if !ending::can_resume(ending) {
-                return Ok(None);
-            }
-            return Ok(Some(Earlier {
-                session: session.clone(),
-                used: talk
-                    .map(|talk| talk.used_in_all().clone())
-                    .unwrap_or_default(),
-            }));
-        }
-        Ok(None)
+        let dir = |run| self.inner.options.paths.run(run);
+        let found = resumable(&runs, &agent.name, dir);
+        Ok(found.map(|found| Earlier {
+            session: found.session.to_owned(),
+            used: found
+                .talk
+                .map(|talk| talk.used_in_all().clone())
+                .unwrap_or_default(),
+        }))
     }
 
     /// Writes down what the host is to do.

@@ -279,6 +279,94 @@ pub(crate) fn a_day_is_spent(programs: &Programs) {
     assert!(place.show("second").runs.is_empty(), "it was not started");
 }
 
+/// The machine is restarted in the middle of a run: it is listed as resumable, and goes on in the
+/// same conversation.
+pub(crate) fn survives_a_restart(programs: &Programs, agent: &str) {
+    let rules = "limits: { attempts: 1 }\n";
+    let place = Place::new(programs, &[agent], rules);
+    let prompt = "Please.\nstand-in: write one.txt=one; fault stall times=1; commit add one";
+    place.ok(&["create", "cut", "-p", prompt]);
+    let session = in_the_middle(&place, "cut");
+    // Everything goes at once, and what the run's files name is of another boot.
+    kill_all(&place);
+    let runs = place.daemon.state().join("runs");
+    let named = find_file(&runs, "supervisor.json").expect("the run's identity");
+    let text = std::fs::read_to_string(&named).unwrap();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    assert!(text.contains(boot.trim()), "{text}");
+    let other = "11111111-2222-4333-8444-555555555555";
+    std::fs::write(&named, text.replace(boot.trim(), other)).unwrap();
+
+    // Whoever looks starts the daemon.
+    place.reaches("cut", &["failed"]);
+    let attention = place.task("cut").attention;
+    let sentence = "the machine was restarted while";
+    assert!(attention.reason.contains(sentence), "{attention:?}");
+    assert!(attention.reason.contains("can be resumed"), "{attention:?}");
+    assert_eq!(attention.command.as_deref(), Some("woodward retry cut"));
+    let run = &place.show("cut").runs[0];
+    assert!(run.resumable, "{run:?}");
+    assert_eq!(run.session.as_ref(), Some(&session));
+    let doctor = place.run(&["doctor"]).stdout;
+    assert!(doctor.contains(sentence), "{doctor}");
+    assert!(doctor.contains(&session), "{doctor}");
+    assert!(doctor.contains("woodward retry cut"), "{doctor}");
+
+    place.ok(&["retry", "cut"]);
+    place.reaches("cut", &["review"]);
+    let detail = place.show("cut");
+    assert_eq!(detail.runs.len(), 2, "{}", place.story("cut"));
+    assert_eq!(detail.runs[1].session.as_ref(), Some(&session));
+    let doctor = place.run(&["doctor"]).stdout;
+    assert!(!doctor.contains(sentence), "it went on: {doctor}");
+}
+
+/// Waits until the model stalls in the middle of a task, and says in which conversation.
+fn in_the_middle(place: &Place, task: &str) -> String {
+    within(AGENT_PATIENCE, "it is in the middle of its work", || {
+        let run = place.show(task).runs.pop()?;
+        let stalls = place.api.find(|request| request.answer == "fault stall");
+        run.session.filter(|_| stalls.is_some())
+    })
+}
+
+/// The end of everything at once: daemon, supervisors, hosts and programs.
+fn kill_all(place: &Place) {
+    until("nothing is left", || {
+        let left = place.daemon.processes();
+        for pid in &left {
+            let _ = rustix::process::kill_process(*pid, rustix::process::Signal::KILL);
+        }
+        left.is_empty()
+    });
+}
+
+/// The first file with this name below a directory.
+fn find_file(dir: &Path, name: &str) -> Option<std::path::PathBuf> {
+    let entries: Vec<_> = std::fs::read_dir(dir).ok()?.flatten().collect();
+    let here = entries.iter().find(|entry| entry.file_name() == name);
+    here.map(|entry| entry.path()).or_else(|| {
+        entries
+            .iter()
+            .find_map(|entry| find_file(&entry.path(), name))
+    })
+}
+
+/// Everything is killed, but the machine was not restarted: it goes on by itself.
+pub(crate) fn goes_on_by_itself(programs: &Programs) {
+    let place = Place::new(programs, &["claude-code"], "");
+    let prompt = "Please.\nstand-in: write one.txt=one; fault stall times=1; commit add one";
+    place.ok(&["create", "cut", "-p", prompt]);
+    let session = in_the_middle(&place, "cut");
+    kill_all(&place);
+    place.reaches("cut", &["review"]);
+    let detail = place.show("cut");
+    let runs = detail.runs.iter();
+    let sessions: Vec<_> = runs.map(|run| run.session.clone()).collect();
+    assert_eq!(sessions, [Some(session.clone()), Some(session)]);
+    assert!(place.ok(&["timeline", "cut"]).stdout.contains("was killed"));
+}
+
 /// Claude Code asks a question with choices; the answer is in its own transcript.
 pub(crate) fn asks_a_question(programs: &Programs) {
     let place = Place::new(programs, &["claude-code"], "");
