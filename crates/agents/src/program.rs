@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::conversation::tail;
@@ -14,6 +15,8 @@ use crate::lines::{Line, Lines};
 use crate::wire::RawLog;
 
 const COMPLAINTS_KEPT: usize = 8 << 10;
+/// The most complaints that wait for somebody who follows them.
+const COMPLAINTS_WAITING: usize = 64;
 /// How long a program that was told to end may take.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the rest of the output of a program that is gone may pause.
@@ -34,6 +37,8 @@ pub(crate) struct Program {
     backlog: Backlog,
     output: Lines<ChildStdout>,
     complaints: Arc<Mutex<String>>,
+    /// The same, line by line, for whoever follows them.
+    overheard: Option<mpsc::Receiver<String>>,
     is_gone: bool,
     /// Listens to its complaints.
     listener: Option<JoinHandle<()>>,
@@ -77,6 +82,7 @@ impl Program {
             .ok_or_else(|| std::io::Error::other("it has no output"))?;
         let complaints = Arc::<Mutex<String>>::default();
         let mut listener = None;
+        let (overhears, overheard) = mpsc::channel(COMPLAINTS_WAITING);
         if let Some(errors) = child.stderr.take() {
             let (kept, raw) = (Arc::clone(&complaints), raw.clone());
             listener = Some(tokio::spawn(async move {
@@ -84,6 +90,8 @@ impl Program {
                 while let Some(line) = errors.next().await {
                     let Line::Whole(line) = line else { continue };
                     raw.overheard(&line);
+                    // Nobody may follow them, or too slowly.
+                    let _ = overhears.try_send(line.clone());
                     let mut kept = kept.lock().unwrap_or_else(|e| e.into_inner());
                     kept.push_str(&line);
                     kept.push('\n');
@@ -99,6 +107,7 @@ impl Program {
             output: Lines::new(output),
             child,
             complaints,
+            overheard: Some(overheard),
             is_gone: false,
             listener,
             raw: raw.clone(),
@@ -168,6 +177,11 @@ impl Program {
                 let _ = input.write_all(backlog.rest()).await;
             });
         }
+    }
+
+    /// Its complaints as they come. Given away once; those that nobody takes in time are left out.
+    pub(crate) fn follow_complaints(&mut self) -> Option<mpsc::Receiver<String>> {
+        self.overheard.take()
     }
 
     /// Its process id.

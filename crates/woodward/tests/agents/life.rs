@@ -157,10 +157,6 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     let why = place.task("broken").attention.reason;
     assert!(why.contains(title), "{why}\n{}", place.story("broken"));
     table.note(agent, "failure", true);
-    if matches!(facts(agent).kind, Kind::Qwen | Kind::OpenCode) {
-        // They wait by themselves.
-        return;
-    }
     // Goose waits by itself for as long as it is told to.
     let fault = match facts(agent).kind {
         Kind::Goose => "fault 429",
