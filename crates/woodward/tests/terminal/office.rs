@@ -7,15 +7,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use woodward_api::{Envelope, TaskDetail};
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
-use woodward_testkit::patience::{until, within};
+use woodward_testkit::patience::{AGENT_PATIENCE, until, within};
 use woodward_testkit::{Ran, TestDaemon, TestRepo};
 
 use crate::scene::{Person, WOODWARD};
 
 const KEY: &str = "sk-ant-stand-in-0123456789abcdef";
-
-/// How long an agent may take on a busy machine.
-const AGENT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(180);
 
 /// What differs between the programs that have a terminal.
 pub(crate) struct Agent {
