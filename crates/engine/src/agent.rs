@@ -7,3 +7,4 @@ pub(crate) mod available;
 pub(crate) mod ending;
 pub(crate) mod price;
 pub(crate) mod resume;
+pub(crate) mod version;

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use woodward_agents::{Conversation, Kind, Letter, SessionId, Spec, Usage, files as run_files};
+use woodward_agents::{
+    Conversation, Ending, Kind, Letter, SessionId, Spec, Usage, files as run_files,
+};
 use woodward_core::event::Outcome;
 use woodward_core::state::Question;
 use woodward_core::task::Worktree;
@@ -17,6 +19,7 @@ use super::{Driver, Scene};
 use crate::agent::available::{self, Choice, Wait};
 use crate::agent::ending::{self, Meaning};
 use crate::agent::resume::resumable;
+use crate::agent::version;
 use crate::clock;
 use crate::config::{Agent, Driving, Runtime};
 use crate::environment;
@@ -317,6 +320,46 @@ impl Driver {
             Err(error) if error.is_repeated() => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// A program that can't be talked to may be too old: then its end says so.
+    pub(super) async fn explained(
+        &self,
+        scene: &Scene,
+        agent: &woodward_core::AgentName,
+        kind: Kind,
+        talk: &Conversation,
+        ended: Option<Outcome>,
+    ) -> Option<Outcome> {
+        let is_odd = matches!(
+            talk.ending,
+            Some(Ending::Unfit { .. } | Ending::Crashed { .. })
+        );
+        let mut ended = ended?;
+        if let (true, Outcome::Broke { note } | Outcome::NeedsPerson { note }) =
+            (is_odd, &mut ended)
+            && let Some(old) = self.too_old(scene, agent, kind).await
+        {
+            *note = Note::from(format!("{note}; {old}: {}", kind.facts().install));
+        }
+        Some(ended)
+    }
+
+    /// What is to be said of an agent's program that is older than the tested one.
+    async fn too_old(
+        &self,
+        scene: &Scene,
+        name: &woodward_core::AgentName,
+        kind: Kind,
+    ) -> Option<String> {
+        let agent = scene.config.agent(Some(name)).ok()?;
+        let Driving::Hosted { program, .. } = &agent.driving else {
+            return None;
+        };
+        let env = environment::passed(&agent.environment);
+        let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+        let program = available::find(program.first()?, path)?;
+        version::too_old(kind.facts(), &version::ask(&program).await?)
     }
 
     /// What a conversation's ending means; `None` when the agent says that it is done.

@@ -136,7 +136,11 @@ impl Driver {
         let ended = match begun.hosted {
             None => ending(exit.as_ref(), &dir),
             Some(kind) => match &exit {
-                Some(exit) => self.talk_ending(scene, &begun, kind, exit, attended.talk()),
+                Some(exit) => {
+                    let talk = attended.talk();
+                    let ended = self.talk_ending(scene, &begun, kind, exit, talk);
+                    self.explained(scene, &begun.agent, kind, talk, ended).await
+                }
                 None => Some(lost(kind, &dir, &record)),
             },
         };

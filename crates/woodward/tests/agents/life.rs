@@ -117,6 +117,15 @@ pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
         place.story("life")
     );
 
+    // What the program leaves behind is in no commit, and nobody takes it for work.
+    let tree = place.worktree("life");
+    let tree = tree.to_str().unwrap();
+    let committed = place
+        .repo
+        .git(&["-C", tree, "ls-tree", "-r", "--name-only", "HEAD"]);
+    assert_eq!(committed, "README.md\none.txt\ntwo.txt\nwoodward.yaml");
+    assert_eq!(place.repo.git(&["-C", tree, "status", "--short"]), "");
+
     place.ok(&["merge", "life"]);
     place.reaches("life", &["landed"]);
     assert_eq!(place.repo.read("one.txt").trim_end(), "one");
@@ -273,6 +282,83 @@ pub(crate) fn a_day_is_spent(programs: &Programs) {
     let why = place.task("second").attention.reason;
     assert!(why.contains("of $0.01 used"), "{why}");
     assert!(place.show("second").runs.is_empty(), "it was not started");
+}
+
+/// What is reserved for a run must fit into what is left of the day, before it is started.
+pub(crate) fn a_reserve_must_fit(programs: &Programs) {
+    let rules = "budget: { day: { tokens: 1000000 }, reserve: { tokens: 600000 } }\n";
+    let place = Place::new(programs, &["claude-code"], rules);
+    let outside = place.daemon.home().join("outside");
+    let prompt = format!(
+        "Please.\nstand-in: shell touch {}; write first=first; usage input=500000 output=10; commit add first",
+        outside.display()
+    );
+    // One runs: what it may still use is not there for another.
+    place.ok(&["create", "first", "-p", &prompt]);
+    place.reaches("first", &["waiting"]);
+    let small = "Please.\nstand-in: write second=second; commit add second";
+    place.ok(&["create", "second", "-p", small]);
+    place.reaches("second", &["paused"]);
+    let why = place.task("second").attention.reason;
+    assert!(why.contains("of 1000000 tokens used"), "{why}");
+    assert!(place.show("second").runs.is_empty(), "it was not started");
+    // It is over: what it used leaves too little.
+    place.ok(&["answer", "first", "allow"]);
+    place.reaches("first", &["review"]);
+    place.ok(&["resume", "second"]);
+    place.reaches("second", &["paused"]);
+    assert!(place.show("second").runs.is_empty(), "it was not started");
+}
+
+/// A conversation that became too long has an ending of its own, and the next run begins a new one.
+pub(crate) fn overflows(programs: &Programs, agent: &str) {
+    let place = Place::new(programs, &[agent], "limits: { attempts: 1 }\n");
+    // Once is not enough: some make room and try again.
+    let prompt = "Please.\nstand-in: fault overflow";
+    place.ok(&["create", "long", "-p", prompt]);
+    place.reaches("long", &["failed"]);
+    let why = place.task("long").attention.reason;
+    assert!(
+        why.contains("became too long"),
+        "{why}\n{}",
+        place.story("long")
+    );
+    let first = place.show("long").runs[0].clone();
+    assert!(!first.resumable, "{first:?}");
+    let shorter = "Now.\nstand-in: write one.txt=one; commit add one";
+    place.ok(&["prompt", "long", shorter]);
+    place.reaches("long", &["review"]);
+    let second = place.show("long").runs[1].clone();
+    assert_ne!(second.session, first.session, "{}", place.story("long"));
+}
+
+/// A program that is too old to be talked to: `doctor` and the failure both say which version it is.
+pub(crate) fn is_too_old(programs: &Programs) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let old = dir.path().join("claude");
+    // What a version from before an option says of it.
+    let script = "#!/bin/sh\ncase $1 in --version) echo '1.0.3 (Claude Code)';; \
+        *) echo \"error: unknown option '--replay-user-messages'\" >&2; exit 1;; esac\n";
+    std::fs::write(&old, script).unwrap();
+    std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let row = format!(
+        "  old: {{ kind: claude-code, command: [\"{}\"] }}\n",
+        old.display()
+    );
+    let place = Place::new(programs, &["codex"], &row);
+    let sentence = "version 1.0.3 is older than";
+    let doctor = place.run(&["doctor"]).stdout;
+    assert!(doctor.contains(sentence), "{doctor}");
+    place.ok(&["create", "task", "--agent", "old", "-p", "Please."]);
+    place.reaches("task", &["failed"]);
+    let why = place.task("task").attention.reason;
+    assert!(
+        why.contains("unknown option") && why.contains(sentence),
+        "{why}"
+    );
+    assert!(why.contains("npm install"), "{why}");
+    assert_eq!(place.show("task").runs.len(), 1, "it is not tried again");
 }
 
 /// The machine is restarted in the middle of a run: it is listed as resumable, and goes on in the
