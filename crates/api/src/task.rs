@@ -90,8 +90,11 @@ pub struct RunView {
     /// What it has used, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
-    /// `starting`, `running` or `finished`.
+    /// `starting`, `running`, `lost` (its processes are gone, as after a reboot) or `finished`.
     pub state: String,
+    /// Whether the task's next run by this agent goes on with its conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumable: bool,
     /// When it was started.
     pub started_at: Timestamp,
     /// When it ended.

@@ -358,7 +358,7 @@ pub struct NewMessage {
 pub enum Delivery {
     /// It is in the database.
     Stored,
-    /// It was handed to the agent's program.
+    /// It was typed into the agent's program, which has not proven that it took it.
     Injected,
     /// The program proved that it took it.
     Accepted,

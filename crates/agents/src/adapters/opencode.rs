@@ -187,6 +187,8 @@ struct Turn {
     unanswered: Option<String>,
     failure: Option<Value>,
     is_interrupted: bool,
+    /// How it ends that was stopped because its server waits for too long.
+    given_up: Option<Ending>,
     /// Until when it may do nothing.
     lull: Option<Instant>,
     nudges: u32,
@@ -326,8 +328,7 @@ impl Talk<'_> {
             Order::Interrupt => {
                 if let Some(turn) = &mut self.turn {
                     turn.is_interrupted = true;
-                    let path = format!("/session/{}/abort", self.session);
-                    self.post(&path, &json!({})).await?;
+                    self.abort().await?;
                 }
             }
         }
@@ -438,7 +439,7 @@ impl Talk<'_> {
                     turn.failure = Some(error.clone());
                 }
             }
-            "session.status" if ours => self.status(properties).await,
+            "session.status" if ours => self.status(properties).await?,
             "session.idle" if ours => self.idle().await?,
             kind if is_known(kind) => {}
             kind => {
@@ -449,17 +450,29 @@ impl Talk<'_> {
         Ok(())
     }
 
-    async fn status(&mut self, properties: &Value) {
+    async fn status(&mut self, properties: &Value) -> io::Result<()> {
         let status = properties.get("status").unwrap_or(&Value::Null);
         match (text(status, "type"), &mut self.turn) {
             ("busy", Some(turn)) => turn.lull = None,
             ("retry", Some(turn)) => {
                 turn.lull = None;
+                let ending = translate::waits_too_long(status, now());
+                let stops = ending.is_some() && turn.given_up.is_none();
+                turn.given_up = turn.given_up.take().or(ending);
                 let note = note(text(status, "message"));
                 self.wire.say(Event::Retrying { note }).await;
+                if stops {
+                    self.abort().await?;
+                }
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    async fn abort(&mut self) -> io::Result<()> {
+        let path = format!("/session/{}/abort", self.session);
+        self.post(&path, &json!({})).await.map(drop)
     }
 
     /// The server shows a message that was said to it.
@@ -573,13 +586,15 @@ impl Talk<'_> {
         let Some(turn) = &mut self.turn else {
             return Ok(());
         };
-        if unheard && turn.failure.is_none() && !turn.is_interrupted {
+        let stopped = turn.is_interrupted || turn.given_up.is_some();
+        if unheard && turn.failure.is_none() && !stopped {
             // A message that comes just when a turn ends may be left lying.
             turn.lull = Some(Instant::now() + LULL_MAX);
             return Ok(());
         }
         let ending = match &turn.failure {
             _ if turn.is_interrupted => Ending::Interrupted,
+            _ if turn.given_up.is_some() => turn.given_up.take().unwrap_or(Ending::Interrupted),
             Some(failure) => translate::failed(failure, now()),
             None => Ending::Completed,
         };

@@ -14,6 +14,7 @@ use woodward_store::{Run, RunState};
 
 use super::view::{Others, spent};
 use super::{Answered, Found, TaskRef, describe, gates as gate_views};
+use crate::agent::resume::resumable;
 use crate::clock;
 use crate::drive::{PROMPT_FILE, purpose_text};
 use crate::engine::Engine;
@@ -182,12 +183,7 @@ impl Engine {
                     text: cut(&message.body, MESSAGE_BYTES_MAX),
                 })
                 .collect(),
-            runs: store
-                .load_runs(task.id)
-                .await?
-                .iter()
-                .map(|run| self.run_view(run))
-                .collect(),
+            runs: self.run_views(task).await?,
             gates: gates
                 .iter()
                 .filter(|result| Some(&result.commit) == last.as_ref())
@@ -207,16 +203,33 @@ impl Engine {
         })
     }
 
+    async fn run_views(&self, task: &Task) -> Result<Vec<RunView>> {
+        let runs = self.inner.store.load_runs(task.id).await?;
+        let mut views: Vec<RunView> = runs.iter().map(|run| self.run_view(run)).collect();
+        if task.state.kind().is_finished() {
+            return Ok(views);
+        }
+        let dir = |run| self.inner.options.paths.run(run);
+        for (run, view) in runs.iter().zip(&mut views) {
+            let over = matches!(view.state.as_str(), "lost" | "finished");
+            let found = resumable(&runs, &run.agent, dir);
+            view.resumable = over && found.is_some_and(|found| found.run == run.id);
+        }
+        Ok(views)
+    }
+
     fn run_view(&self, run: &Run) -> RunView {
         let dir = self.inner.options.paths.run(run.id);
-        let exit = match supervise::look(&dir) {
+        let seen = supervise::look(&dir);
+        let state = match (run.state, &seen) {
+            (RunState::Finished, _) | (RunState::Running, Ok(Seen::Ended(_))) => "finished",
+            (RunState::Starting | RunState::Running, Ok(Seen::Lost)) => "lost",
+            (RunState::Starting, _) => "starting",
+            (RunState::Running, _) => "running",
+        };
+        let exit = match seen {
             Ok(Seen::Ended(exit)) => Some(exit),
             _ => None,
-        };
-        let state = match run.state {
-            RunState::Starting => "starting",
-            RunState::Running if exit.is_none() => "running",
-            _ => "finished",
         };
         RunView {
             id: run.id,
@@ -226,6 +239,7 @@ impl Engine {
             session: run.session.clone(),
             spent: spent(run.spend),
             state: state.into(),
+            resumable: false,
             started_at: run.started_at,
             finished_at: run.finished_at,
             note: run.note.as_ref().map(ToString::to_string),

@@ -178,6 +178,9 @@ impl Card<'_> {
             if let Some(note) = &run.note {
                 parts.push(one_line(note));
             }
+            if run.resumable {
+                parts.push("its conversation can be resumed".into());
+            }
             if let Some(cpu) = run.cpu_ms {
                 parts.push(format!("cpu {}", span(Millis(cpu))));
             }
@@ -276,6 +279,7 @@ mod tests {
                 session: None,
                 spent: None,
                 state: "finished".into(),
+                resumable: false,
                 started_at: sample::NOW - Millis::from_mins(20),
                 finished_at: Some(sample::NOW - Millis::from_mins(1)),
                 note: Some("done".into()),
