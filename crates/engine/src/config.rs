@@ -18,6 +18,7 @@ mod later;
 #[cfg(test)]
 mod messages;
 mod near;
+mod reaction;
 pub mod render;
 mod schema;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use environment::{EnvPattern, OWN_PREFIX};
 pub use error::{ConfigError, Finding};
 pub use file::{MergeStyle, Runtime};
 pub use near::nearest;
+pub use reaction::Reaction;
 pub use schema::schema;
 
 /// The file's name in a repository.
@@ -74,6 +76,7 @@ pub struct Config {
     /// The programs that Woodward knows, as they are without a word about them.
     known: BTreeMap<AgentName, Agent>,
     gates: Vec<GateSpec>,
+    reactions: Vec<Reaction>,
     policy: Policy,
     limits: Limits,
     inactive: Vec<Inactive>,
@@ -256,6 +259,11 @@ impl Config {
     /// The gates, in order.
     pub fn gates(&self) -> &[GateSpec] {
         &self.gates
+    }
+
+    /// The rules, in order; those that are built in come last.
+    pub fn reactions(&self) -> &[Reaction] {
+        &self.reactions
     }
 
     /// The agents that can be run, by name.

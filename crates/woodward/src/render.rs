@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod done;
 pub(crate) mod problem;
 pub(crate) mod progress;
+pub(crate) mod reaction;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod text;
