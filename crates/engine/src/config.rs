@@ -19,6 +19,7 @@ mod later;
 #[cfg(test)]
 mod messages;
 mod near;
+mod reaction;
 pub mod render;
 mod schema;
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use error::{ConfigError, Finding};
 pub use file::{MergeStyle, Runtime};
 pub use gate::ScopeRule;
 pub use near::nearest;
+pub use reaction::Reaction;
 pub use schema::schema;
 
 /// The file's name in a repository.
@@ -79,6 +81,7 @@ pub struct Config {
     gates: Vec<GateSpec>,
     /// What is done about a task that leaves the paths it was given.
     pub scope: ScopeRule,
+    reactions: Vec<Reaction>,
     policy: Policy,
     limits: Limits,
     inactive: Vec<Inactive>,
@@ -298,6 +301,11 @@ impl Config {
     /// The gates, in order.
     pub fn gates(&self) -> &[GateSpec] {
         &self.gates
+    }
+
+    /// The rules, in order; those that are built in come last.
+    pub fn reactions(&self) -> &[Reaction] {
+        &self.reactions
     }
 
     /// The agents that can be run, by name.

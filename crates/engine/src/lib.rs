@@ -20,6 +20,7 @@ mod land;
 pub mod paths;
 mod project;
 mod prompt;
+mod reaction;
 mod removed;
 mod renew;
 mod run_env;

@@ -16,7 +16,8 @@ use super::agent::{AgentRef, AgentsFile, PermissionsFile};
 use super::command::Command;
 use super::environment::{Environment, Variables};
 use super::gate::{Condition, KindFile, ScopeRule};
-use super::later::{Reaction, Section};
+use super::later::Section;
+use super::reaction::ReactionFile;
 use super::values::{ByteCount, Count, TimeSpan, Usd, Written};
 
 /// A project's policy for Woodward. Keys may be written in camelCase or in snake_case.
@@ -51,8 +52,8 @@ pub(super) struct File {
     pub(super) environment: Environment,
     /// What is kept of the output of agents and gates.
     pub(super) logs: LogsFile,
-    /// Rules: when this happens, do that. Not yet active.
-    pub(super) reactions: Vec<Reaction>,
+    /// Rules: when this happens, do that.
+    pub(super) reactions: Vec<ReactionFile>,
     /// The merge queue. Not yet active.
     pub(super) queue: Option<Section>,
     /// Who is told, and how. Not yet active.

@@ -88,6 +88,8 @@ struct Entry {
     base: Option<String>,
     #[serde(default)]
     review: Option<ReviewRule>,
+    #[serde(default)]
+    labels: Names,
 }
 
 /// One name, or a list of them.
@@ -137,6 +139,7 @@ fn yaml(text: &str) -> Result<Vec<TaskDraft>, String> {
         yolo: entry.yolo,
         base: entry.base,
         review: entry.review,
+        labels: entry.labels.into(),
     };
     entries
         .map(|entries| entries.into_iter().map(draft).collect())
