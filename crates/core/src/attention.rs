@@ -190,6 +190,11 @@ fn paused(name: &TaskName, reason: &PauseReason) -> Said {
             format!("paused{}", after_colon(note)),
             resume,
         ),
+        PauseReason::Rule(note) => (
+            Level::Broken,
+            format!("a rule stopped it{}", after_colon(note)),
+            resume,
+        ),
         PauseReason::Budget(limit) => (
             Level::Broken,
             format!("its budget is used up: {limit}"),

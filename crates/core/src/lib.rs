@@ -29,6 +29,7 @@ pub mod name;
 pub mod notice;
 pub mod policy;
 pub mod queue;
+pub mod reaction;
 pub mod risk;
 pub mod schedule;
 pub mod state;

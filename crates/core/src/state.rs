@@ -209,6 +209,8 @@ pub enum PauseReason {
     Person(Note),
     /// Its budget is used up.
     Budget(Limit),
+    /// A rule wants a person to look at it first.
+    Rule(Note),
 }
 
 /// Where a paused task goes on.

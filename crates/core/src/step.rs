@@ -256,7 +256,7 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
 
         Fact::Approved { commit } => person::approved(change, commit, &event.actor),
         Fact::ChangesRequested { message } => person::changes_requested(change, *message),
-        Fact::Paused { reason } => person::paused(change, reason),
+        Fact::Paused { reason } => person::paused(change, reason, &event.actor),
         Fact::BudgetSet { budget } => person::budget_set(change, *budget),
         Fact::Resumed => person::resumed(change, policy),
         Fact::Retried => person::retried(change),

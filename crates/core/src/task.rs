@@ -44,6 +44,9 @@ pub struct TaskSpec {
     pub review: Option<ReviewRule>,
     /// Its own budget; the project's otherwise.
     pub budget: Option<Budget>,
+    /// What people and rules know it by, besides its name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 impl Default for TaskSpec {
@@ -58,6 +61,7 @@ impl Default for TaskSpec {
             yolo: false,
             review: None,
             budget: None,
+            labels: Vec::new(),
         }
     }
 }

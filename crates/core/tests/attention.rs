@@ -115,6 +115,7 @@ fn states(note: &Note) -> Vec<State> {
             intent: intent(1),
         },
         paused(PauseReason::Person(note())),
+        paused(PauseReason::Rule(note())),
         paused(PauseReason::Budget(Limit::Money {
             used_micro_usd: u64::MAX,
             max_micro_usd: 1,
@@ -189,7 +190,7 @@ fn a_level_follows_from_the_state() {
             State::Review { .. } => Level::Review,
             State::Failed { .. }
             | State::Paused {
-                reason: PauseReason::Budget(_),
+                reason: PauseReason::Budget(_) | PauseReason::Rule(_),
                 ..
             } => Level::Broken,
             State::Draft
