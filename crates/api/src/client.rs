@@ -19,9 +19,9 @@ pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, Asked, Changed, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done,
-    Health, LogText, NewQuestion, OpenProject, ProjectView, RunPlace, StatusView, TaskDetail,
-    Timeline, Undo,
+    AnswerState, Asked, Changed, ChannelTest, CostView, CreateTasks, CreatedTask, Diagnosis,
+    DiffText, Done, Health, LogText, NewQuestion, NoticeView, NotifyView, OpenProject, ProjectView,
+    RunPlace, StatusView, TaskDetail, TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -196,6 +196,30 @@ impl Client {
     pub async fn doctor(&self, fix: bool) -> Result<Diagnosis, ClientError> {
         let target = self.project("/api/v1/doctor").with("fix", fix);
         self.fetch(target, LONG_PATIENCE).await
+    }
+
+    /// The ways to reach the person.
+    pub async fn channels(&self) -> Result<NotifyView, ClientError> {
+        self.fetch(self.project("/api/v1/notify"), LONG_PATIENCE)
+            .await
+    }
+
+    /// Tells the person, by one channel or by all, that this works.
+    pub async fn test_channels(
+        &self,
+        channel: Option<&str>,
+    ) -> Result<Vec<ChannelTest>, ClientError> {
+        let wanted = TestChannels {
+            channel: channel.map(str::to_owned),
+        };
+        let target = self.project("/api/v1/notify/test");
+        self.send(target, &wanted, LONG_PATIENCE).await
+    }
+
+    /// What the person was told, is told or will be told, the newest first.
+    pub async fn notices(&self, limit: u32) -> Result<Vec<NoticeView>, ClientError> {
+        let target = self.project("/api/v1/notify/log").with("after", limit);
+        self.fetch(target, PATIENCE).await
     }
 
     /// Records a question of the agent of a run. Asking the same question again asks once.

@@ -6,6 +6,7 @@
 pub mod client;
 mod cost;
 mod logs;
+mod notify;
 mod place;
 mod problem;
 mod project;
@@ -15,6 +16,7 @@ mod task;
 
 pub use cost::{CostView, RunCost};
 pub use logs::{LogSource, LogText};
+pub use notify::{ChannelTest, ChannelView, NoticeView, NotifyView, TestChannels};
 pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};

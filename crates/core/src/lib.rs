@@ -44,7 +44,7 @@ pub use id::{
     ClaimId, CommitId, Epoch, EventId, EventSeq, IntentId, MessageId, ProjectId, RunId, TaskId,
     Version, WorkerId,
 };
-pub use name::{AgentName, GateName, ProjectName, TaskName};
+pub use name::{AgentName, ChannelName, GateName, ProjectName, TaskName};
 pub use policy::Policy;
 pub use state::{State, StateKind};
 pub use step::{IllegalTransition, Refusal, Transition, step};

@@ -10,6 +10,7 @@ mod describe;
 mod diagnose;
 mod find;
 mod look;
+mod notify;
 mod output;
 mod projects;
 mod questions;

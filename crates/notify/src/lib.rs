@@ -21,7 +21,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub use command::Hook;
-pub use message::Message;
+pub use message::{Message, delivery_id};
 pub use secret::{Secret, SecretError};
 pub use webhook::sign;
 

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use woodward_core::notice::{Level, Notice};
 
 /// The version of the JSON that webhooks and commands get.
@@ -113,6 +114,20 @@ impl Message {
             "notices": notices,
         })
     }
+}
+
+/// The name of a delivery of these entries: the same entries have the same name.
+pub fn delivery_id<'a>(keys: impl Iterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for key in keys {
+        hash.update(key.as_bytes());
+        hash.update([0]);
+    }
+    let digest = hash.finalize();
+    digest[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// One entry of a message.

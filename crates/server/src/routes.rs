@@ -10,9 +10,10 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
-    AnswerState, Approve, Asked, Changed, Code, CostView, CreateTasks, CreatedTask, Diagnosis,
-    DiffText, Done, Health, LogText, MergeTask, NewQuestion, Note, OpenProject, Problem,
-    ProjectView, RunPlace, StatusView, TaskDetail, Text, Timeline, Undo,
+    AnswerState, Approve, Asked, Changed, ChannelTest, Code, CostView, CreateTasks, CreatedTask,
+    Diagnosis, DiffText, Done, Health, LogText, MergeTask, NewQuestion, Note, NoticeView,
+    NotifyView, OpenProject, Problem, ProjectView, RunPlace, StatusView, TaskDetail, TestChannels,
+    Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -42,6 +43,9 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/changes", get(changes))
         .route("/doctor", get(doctor))
         .route("/cost", get(cost))
+        .route("/notify", get(channels))
+        .route("/notify/log", get(notices))
+        .route("/notify/test", post(test_channels))
         .route("/runs/{run}/questions", post(ask))
         .route("/runs/{run}/questions/{question}", get(answer_to));
     Router::new()
@@ -253,6 +257,27 @@ async fn changes(State(engine): State<Engine>, asking: Wish) -> Answer<Changed> 
 async fn doctor(State(engine): State<Engine>, asking: Wish) -> Answer<Diagnosis> {
     let asking = asking?;
     answer(engine.diagnose(&asking.root, asking.fix).await)
+}
+
+async fn channels(State(engine): State<Engine>, asking: Wish) -> Answer<NotifyView> {
+    answer(engine.channels(&asking?.root).await)
+}
+
+async fn notices(State(engine): State<Engine>, asking: Wish) -> Answer<Vec<NoticeView>> {
+    let asking = asking?;
+    let limit = u32::try_from(asking.after).unwrap_or(u32::MAX);
+    answer(engine.notices(&asking.root, limit).await)
+}
+
+async fn test_channels(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<TestChannels>,
+) -> Answer<Vec<ChannelTest>> {
+    let Json(wanted) = body?;
+    let asking = asking?;
+    let tested = engine.test_channels(&asking.root, wanted.channel.as_deref());
+    answer(tested.await)
 }
 
 async fn ask(

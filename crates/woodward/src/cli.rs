@@ -33,6 +33,7 @@ Look:
   timeline     what happened to a task                                 [history]
   cost         what agents used, by task, agent, day or run
   wait         wait until tasks are ready, landed or idle
+  notify       how you are told; try it, and see what was told
 Decide:
   approve      say yes to a result
   reject       send a result back with what should change

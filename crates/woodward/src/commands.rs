@@ -16,6 +16,7 @@ mod help;
 mod init;
 mod logs;
 mod merge;
+mod notify;
 mod pause;
 mod prompt;
 mod reject;
@@ -72,6 +73,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
     Cost(cost::Cost),
+    Notify(notify::Notify),
     Wait(wait::Wait),
     Approve(approve::Approve),
     Reject(reject::Reject),
@@ -128,6 +130,7 @@ impl Command {
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
+            Self::Notify(notify) => notify.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
             Self::Approve(approve) => approve.run(session).await,
             Self::Reject(reject) => reject.run(session).await,

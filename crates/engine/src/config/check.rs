@@ -47,7 +47,7 @@ impl Findings<'_> {
     }
 }
 
-fn shown(path: &[Step<'_>]) -> String {
+pub(super) fn shown(path: &[Step<'_>]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
@@ -82,6 +82,8 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
         review_max: file.orchestrator.review_max.map(|max| max.value()),
     };
     reactions(&file.reactions, &mut findings);
+    let odd = file.notify.problems(tree, &[Key("notify")]);
+    findings.problems.extend(odd);
     sections(&file, &mut findings);
     let gates = gates(file.gates, &mut findings);
     let worktree = worktree(file.worktree, &mut findings);
@@ -116,6 +118,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
             base: file.orchestrator.base,
             worktree,
             merge_style: file.merge.style,
+            notify: file.notify,
             environment,
             log_bytes_max: file.logs.max_bytes.0,
         }),
@@ -317,11 +320,6 @@ fn sections(file: &File, findings: &mut Findings<'_>) {
             &file.queue,
             "queue",
             "results land one at a time until then",
-        ),
-        (
-            &file.notify,
-            "notify",
-            "`woodward status` says what needs you until then",
         ),
         (
             &file.isolation,

@@ -16,6 +16,7 @@ use super::agent::{AgentRef, AgentsFile, PermissionsFile};
 use super::command::Command;
 use super::environment::{Environment, Variables};
 use super::later::{Condition, GateKind, Reaction, Section};
+use super::notify::NotifyFile;
 use super::values::{ByteCount, Count, TimeSpan, Usd, Written};
 
 /// A project's policy for Woodward. Keys may be written in camelCase or in snake_case.
@@ -52,8 +53,8 @@ pub(super) struct File {
     pub(super) reactions: Vec<Reaction>,
     /// The merge queue. Not yet active.
     pub(super) queue: Option<Section>,
-    /// Who is told, and how. Not yet active.
-    pub(super) notify: Option<Section>,
+    /// Who is told, and how.
+    pub(super) notify: NotifyFile,
     /// Ports, databases, sandboxes. Not yet active.
     pub(super) isolation: Option<Section>,
     /// GitHub or GitLab. Not yet active.

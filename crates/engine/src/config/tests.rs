@@ -261,7 +261,6 @@ fn everything_of_later_is_reported() {
         [
             "reactions",
             "queue",
-            "notify",
             "isolation",
             "forge",
             "tracker",

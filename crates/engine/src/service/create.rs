@@ -122,6 +122,7 @@ impl Engine {
                 yolo: draft.yolo,
                 review: draft.review,
                 budget: None,
+                labels: Vec::new(),
             },
             prompt,
         })
