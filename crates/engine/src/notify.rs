@@ -83,6 +83,9 @@ pub(crate) struct Delivery {
     /// The channel is told only of what nobody has answered for so long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<Millis>,
+    /// Whether it was held back on purpose.
+    #[serde(default)]
+    pub(crate) held: bool,
     /// How often sending it was tried.
     #[serde(default)]
     pub(crate) tries: u32,

@@ -1,8 +1,8 @@
 //! When one channel is told what: singly, together, later, or not at all.
 //!
 //! The first few notices within a while come one by one; what follows is collected and comes as one.
-//! In quiet hours nothing comes, unless it is urgent and may. What was answered before it was ever
-//! sent is not sent; what a channel could not take is sent however late.
+//! In quiet hours nothing comes, unless it is urgent and may. What was answered while it was held
+//! back is not sent; what a channel was only too slow for, or could not take, is sent however late.
 
 use alloc::vec::Vec;
 
@@ -105,6 +105,9 @@ pub struct Waiting {
     pub due_at: Timestamp,
     /// Whether sending it was tried before.
     pub tried: bool,
+    /// Whether it was held back on purpose: for the end of quiet hours, for others, or for nobody's
+    /// answer.
+    pub held: bool,
     /// Whether it is still so.
     pub open: bool,
 }
@@ -143,7 +146,7 @@ pub fn plan(
     let mut ready: Vec<&Waiting> = Vec::new();
     for notice in waiting {
         match quiet {
-            _ if !notice.open && !notice.tried => plan.drop.push(notice.id),
+            _ if notice.held && !notice.open && !notice.tried => plan.drop.push(notice.id),
             Some(end) if !pierces(notice.level) => plan.wait.push((notice.id, end, Wait::Quiet)),
             _ => ready.push(notice),
         }
@@ -210,6 +213,7 @@ mod tests {
             level,
             due_at: Timestamp(0),
             tried: false,
+            held: false,
             open: true,
         }
     }
@@ -307,9 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_is_dropped_only_if_it_was_never_tried() {
+    fn what_was_answered_is_dropped_only_if_it_was_held_back_and_never_tried() {
         let answered = Waiting {
             open: false,
+            held: true,
             ..fresh(1, Level::Urgent)
         };
         let tried = Waiting {
@@ -317,23 +322,28 @@ mod tests {
             tried: true,
             ..answered
         };
-        let planned = plan(&Rules::default(), Timestamp(0), 0, &[], &[answered, tried]);
-        assert_eq!(
-            (planned.drop, planned.send),
-            ([1].into(), [[2].into()].into())
-        );
+        let slow = Waiting {
+            id: 3,
+            held: false,
+            ..answered
+        };
+        let all = [answered, tried, slow];
+        let planned = plan(&Rules::default(), Timestamp(0), 0, &[], &all);
+        assert_eq!(planned.drop, [1]);
+        assert_eq!(planned.send, [[2], [3]]);
     }
 
     fn waiting() -> impl Strategy<Value = Vec<Waiting>> {
-        let one = (0_usize..4, 0_i64..2 * DAY, any::<bool>(), any::<bool>());
+        let one = (0_usize..4, 0_i64..2 * DAY, any::<[bool; 3]>());
         prop::collection::vec(one, 0..20).prop_map(|all| {
             let numbered = (1..).zip(all);
             numbered
-                .map(|(id, (level, due_at, tried, open))| Waiting {
+                .map(|(id, (level, due_at, [tried, held, open]))| Waiting {
                     id,
                     level: Level::ALL[level],
                     due_at: Timestamp(due_at),
                     tried,
+                    held,
                     open,
                 })
                 .collect()

@@ -9,7 +9,7 @@ use super::settings;
 use crate::engine::Inner;
 
 /// How often it is looked whether agents work.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(2);
 /// A machine that can't is asked again after so long.
 const ASK_AGAIN: Duration = Duration::from_secs(600);
 

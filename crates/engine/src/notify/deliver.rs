@@ -212,12 +212,14 @@ impl Telling<'_> {
             let Ok(delivery) = serde_json::from_value::<Delivery>(taken.entry.doc.clone()) else {
                 continue;
             };
+            let held = delivery.held || delivery.after.is_some();
             waiting.push(Waiting {
                 id: taken.entry.id,
                 level: delivery.notice.level,
                 due_at: taken.entry.created_at + delivery.after.unwrap_or(Millis(0)),
                 tried: delivery.tries > 0,
-                open: self.is_open(&delivery.notice).await?,
+                held,
+                open: !held || self.is_open(&delivery.notice).await?,
             });
             known.push((taken, delivery));
         }
@@ -240,8 +242,19 @@ impl Telling<'_> {
                 Wait::Quiet => "it waits for the end of the quiet hours",
                 Wait::Digest => "it waits to be sent together with others",
             };
-            if let Some((taken, _)) = find(id) {
-                later(self.inner, taken, until.since(now), Some(said)).await;
+            if let Some((taken, delivery)) = find(id) {
+                let delivery = Delivery {
+                    held: true,
+                    said: said.to_owned(),
+                    ..delivery.clone()
+                };
+                let doc = serde_json::to_value(&delivery).ok();
+                let latest = latest(self.inner, taken);
+                let postponed = self
+                    .inner
+                    .store
+                    .postpone_entry(&latest, until.since(now), doc);
+                report(postponed.await);
             }
         }
         for group in &planned.send {

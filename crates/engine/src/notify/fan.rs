@@ -45,6 +45,7 @@ fn delivery(notice: &Notice, channel: &ChannelSpec) -> NewEntry {
         channel: channel.name.clone(),
         notice: notice.clone(),
         after: channel.after,
+        held: false,
         tries: 0,
         said: String::new(),
     };
