@@ -19,9 +19,10 @@ pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, Asked, Changed, ChannelTest, CostView, CreateTasks, CreatedTask, Diagnosis,
-    DiffText, Done, Health, LogText, NewQuestion, NoticeView, NotifyView, OpenProject, ProjectView,
-    RunPlace, StatusView, TaskDetail, TestChannels, Timeline, Undo,
+    AnswerState, AskSecret, Asked, Changed, ChannelTest, CommentView, CostView, CreateTasks,
+    CreatedTask, Diagnosis, DiffText, Done, Health, LogText, NewQuestion, NoticeView, NotifyView,
+    OpenProject, ProjectView, ReactionEntry, ReactionTest, ReactionView, RunPlace, Secret,
+    StatusView, TaskDetail, TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -168,6 +169,50 @@ impl Client {
     pub async fn take_over(&self, task: &str) -> Result<RunPlace, ClientError> {
         let target = self.of_task(task, "/terminal");
         self.send(target, &Nothing {}, PATIENCE + TAKEOVER).await
+    }
+
+    /// The remarks on a task's work, oldest first.
+    pub async fn comments(&self, task: &str) -> Result<Vec<CommentView>, ClientError> {
+        self.fetch(self.of_task(task, "/comments"), PATIENCE).await
+    }
+
+    /// The project's rules.
+    pub async fn reactions(&self) -> Result<Vec<ReactionView>, ClientError> {
+        self.fetch(self.project("/api/v1/reactions"), PATIENCE)
+            .await
+    }
+
+    /// What rules would do if `trigger` happened to a task now, with `text` as what is said of it.
+    pub async fn reaction_test(
+        &self,
+        task: &str,
+        trigger: &str,
+        text: &str,
+    ) -> Result<ReactionTest, ClientError> {
+        let target = self
+            .of_task(task, "/reactions")
+            .with("trigger", trigger)
+            .with("text", text);
+        self.fetch(target, PATIENCE).await
+    }
+
+    /// What rules did and did not, newest first; of one task, or of the project.
+    pub async fn reaction_log(
+        &self,
+        task: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<ReactionEntry>, ClientError> {
+        let mut target = self.project("/api/v1/reactions/log").with("limit", limit);
+        if let Some(task) = task {
+            target = target.with("task", task).with("cwd", &self.root);
+        }
+        self.fetch(target, PATIENCE).await
+    }
+
+    /// The secret that signals are signed with.
+    pub async fn secret(&self, request: &AskSecret) -> Result<Secret, ClientError> {
+        self.send(Target::new("/api/v1/reactions/secret"), request, PATIENCE)
+            .await
     }
 
     /// Does something to a task.

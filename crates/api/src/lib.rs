@@ -10,6 +10,7 @@ mod notify;
 mod place;
 mod problem;
 mod project;
+mod reaction;
 mod requests;
 mod status;
 mod task;
@@ -20,6 +21,10 @@ pub use notify::{ChannelTest, ChannelView, NoticeView, NotifyView, TestChannels}
 pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};
+pub use reaction::{
+    AskSecret, CommentView, NewComment, ReactionEntry, ReactionTest, ReactionTrial, ReactionView,
+    Secret, SignalComment, SignalRequest, SignalTaken,
+};
 pub use requests::{
     Answer, AnswerState, Approve, Asked, CancelTask, Changed, CreateTasks, Done, MergeTask,
     NewQuestion, Note, PauseTask, TaskDraft, Text, Undo,

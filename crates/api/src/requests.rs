@@ -29,6 +29,9 @@ pub struct TaskDraft {
     pub base: Option<String>,
     /// Who looks before it lands; the project's rule otherwise.
     pub review: Option<ReviewRule>,
+    /// What people and rules know it by, besides its name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 /// Tasks to be created, all or none.

@@ -205,6 +205,13 @@ pub struct Rule {
     pub escalation: Escalation,
 }
 
+impl Rule {
+    /// Most times that it is done for one task, if there is a limit.
+    pub fn limit(&self) -> Option<u32> {
+        self.times_max.or(self.deed.times_default())
+    }
+}
+
 /// What a decision about one rule looks at.
 #[derive(Clone, Debug, Default)]
 pub struct Case<'a> {
@@ -296,8 +303,14 @@ pub fn decide(rule: &Rule, occurrence: &Occurrence, case: &Case<'_>, roll: Roll)
             escalate: None,
         };
     }
+    if rule.deed == Deed::SendToAgent && occurrence.hand == Hand::Spent {
+        let reason = String::from("the task went back to its agent as often as `limits` allow");
+        let escalate = (rule.escalation != Escalation::Never)
+            .then(|| format!("{}: {}", rule.trigger, occurrence.note));
+        return Decision::Skip { reason, escalate };
+    }
     let time = case.done.saturating_add(1);
-    let times_max = rule.times_max.or(rule.deed.times_default());
+    let times_max = rule.limit();
     // What a person asks for is theirs to limit.
     let limited = occurrence.hand != Hand::Person;
     if let Some(times_max) = times_max
@@ -498,6 +511,25 @@ mod tests {
                 escalate: Some("ci-failed for the 3rd time: 2 tests fail".into()),
             }
         );
+    }
+
+    #[test]
+    fn no_rule_goes_on_where_the_task_itself_has_given_up() {
+        let spent = Occurrence {
+            hand: Hand::Spent,
+            ..occurrence()
+        };
+        let decided = |rule: &Rule| decide(rule, &spent, &Case::default(), Roll(0));
+        let Decision::Skip { reason, escalate } = decided(&rule()) else {
+            panic!("the agent was told often enough");
+        };
+        assert!(reason.contains("as often as `limits` allow"), "{reason}");
+        assert_eq!(escalate.as_deref(), Some("ci-failed: 2 tests fail"));
+        let told = Rule {
+            deed: Deed::Notify,
+            ..rule()
+        };
+        assert!(matches!(decided(&told), Decision::Fire { .. }));
     }
 
     #[test]

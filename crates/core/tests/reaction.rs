@@ -104,7 +104,8 @@ fn a_failing_gate_goes_back_by_itself_until_the_task_fails() {
         triggers(&second),
         [Trigger::GateFailed, Trigger::CiFailed, Trigger::TaskFailed]
     );
-    assert!(second.iter().all(|one| one.hand == Hand::Nobody));
+    let hands: Vec<Hand> = second.iter().map(|one| one.hand).collect();
+    assert_eq!(hands, [Hand::Spent, Hand::Spent, Hand::Nobody]);
     assert_ne!(first[0].evidence_text(), second[0].evidence_text());
     assert_ne!(first[0].evidence_text(), first[1].evidence_text());
 }

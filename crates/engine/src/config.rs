@@ -19,6 +19,7 @@ mod later;
 mod messages;
 mod near;
 mod notify;
+mod reaction;
 pub mod render;
 mod schema;
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub use error::{ConfigError, Finding};
 pub use file::{MergeStyle, Runtime};
 pub use near::nearest;
 pub use notify::{ChannelSpec, Notify, Retry, Way};
+pub use reaction::Reaction;
 pub use schema::schema;
 
 /// The file's name in a repository.
@@ -76,6 +78,7 @@ pub struct Config {
     /// The programs that Woodward knows, as they are without a word about them.
     known: BTreeMap<AgentName, Agent>,
     gates: Vec<GateSpec>,
+    reactions: Vec<Reaction>,
     policy: Policy,
     limits: Limits,
     inactive: Vec<Inactive>,
@@ -259,6 +262,11 @@ impl Config {
     /// The gates, in order.
     pub fn gates(&self) -> &[GateSpec] {
         &self.gates
+    }
+
+    /// The rules, in order; those that are built in come last.
+    pub fn reactions(&self) -> &[Reaction] {
+        &self.reactions
     }
 
     /// The agents that can be run, by name.

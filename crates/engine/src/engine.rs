@@ -114,6 +114,8 @@ pub(crate) struct Inner {
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,
     pub(crate) ready: AtomicBool,
+    /// Where news from outside is taken over TCP.
+    pub(crate) listen: std::sync::OnceLock<std::net::SocketAddr>,
     /// Held as long as the engine lives.
     _lock: std::fs::File,
 }
@@ -152,6 +154,7 @@ impl Engine {
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             ready: AtomicBool::new(false),
+            listen: std::sync::OnceLock::new(),
             _lock: lock,
         });
         start::recover(&inner).await?;
@@ -166,6 +169,11 @@ impl Engine {
         self.inner.tasks.close();
         // A git command under way is let finish; whatever takes longer is taken up by the next one.
         let _ = tokio::time::timeout(Duration::from_secs(10), self.inner.tasks.wait()).await;
+    }
+
+    /// Says where news from outside is taken over TCP, so that people can be told.
+    pub fn listens_on(&self, address: std::net::SocketAddr) {
+        let _ = self.inner.listen.set(address);
     }
 
     /// Resolves once the engine was told to stop.

@@ -21,6 +21,7 @@ mod notify;
 pub mod paths;
 mod project;
 mod prompt;
+mod reaction;
 mod removed;
 mod renew;
 mod run_env;

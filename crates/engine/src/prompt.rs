@@ -18,6 +18,8 @@ pub(crate) struct Parts {
     pub(crate) unmerged: Vec<String>,
     /// The failing gates: name, command, output.
     pub(crate) failures: Vec<Failure>,
+    /// What a rule of the project's own says about what went wrong.
+    pub(crate) own_words: Option<String>,
 }
 
 /// A failing gate.
@@ -37,11 +39,15 @@ pub(crate) fn go_on(purpose: &Purpose, parts: &Parts) -> String {
             text.push_str("You were interrupted. What you did so far is in this directory and on this branch; see how it stands, and finish the work.");
         }
         Purpose::FollowUp | Purpose::Verify { .. } => {}
+        Purpose::Fix { .. } if parts.own_words.is_some() => own_words(&mut text, parts),
         Purpose::Fix { .. } => {
             text.push_str("A check fails on your work. Repair it without weakening the check.");
             failures(&mut text, &parts.failures);
         }
-        Purpose::Conflict { files } => conflict(&mut text, files),
+        Purpose::Conflict { files } => {
+            own_words(&mut text, parts);
+            conflict(&mut text, files);
+        }
     }
     rest(&mut text, purpose, parts);
     if let (Purpose::FollowUp, [only]) = (purpose, &*parts.messages)
@@ -69,11 +75,27 @@ pub(crate) fn compose(purpose: &Purpose, parts: &Parts) -> String {
         Purpose::FollowUp => {
             text.push_str("\n\n---\nThis has been worked on already, in this directory and on this branch. Now do what the messages below ask for.");
         }
+        Purpose::Fix { .. } if parts.own_words.is_some() => {
+            text.push_str(
+                "\n\n---\nThis has been worked on already, in this directory and on this branch.",
+            );
+            own_words(&mut text, parts);
+        }
         Purpose::Fix { .. } => fix(&mut text, &parts.failures),
-        Purpose::Conflict { files } => conflict(&mut text, files),
+        Purpose::Conflict { files } => {
+            own_words(&mut text, parts);
+            conflict(&mut text, files);
+        }
     }
     rest(&mut text, purpose, parts);
     text
+}
+
+/// What the project's own rule says, in place of ours.
+fn own_words(text: &mut String, parts: &Parts) {
+    if let Some(words) = &parts.own_words {
+        let _ = write!(text, "\n\n{}", words.trim_end());
+    }
 }
 
 /// What comes last, whatever the run is for.
@@ -129,7 +151,7 @@ fn conflict(text: &mut String, files: &[String]) {
 }
 
 /// Fences a text with more backticks than it has in a row, so that it can't close its own fence.
-fn fenced(text: &str) -> String {
+pub(crate) fn fenced(text: &str) -> String {
     let longest = text
         .split(|c| c != '`')
         .map(str::len)

@@ -36,8 +36,11 @@ Look:
   notify       how you are told; try it, and see what was told
 Decide:
   approve      say yes to a result
+  comment      note a remark on a result, for the agent
   reject       send a result back with what should change
   merge        queue tasks for landing on the main branch                 [land]
+Rules:
+  reaction     what is done when something happens, and was done
 Tidy:
   rm           remove tasks and their worktrees; their work is saved    [remove]
   undo         take back the last removal or cancellation

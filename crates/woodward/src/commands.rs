@@ -5,6 +5,7 @@ mod approve;
 mod ask;
 mod attach;
 mod cancel;
+mod comment;
 mod completions;
 pub(crate) mod cost;
 pub(crate) mod create;
@@ -19,6 +20,7 @@ mod merge;
 mod notify;
 mod pause;
 mod prompt;
+mod reaction;
 mod reject;
 mod resume;
 mod retry;
@@ -76,12 +78,14 @@ pub(crate) enum Command {
     Notify(notify::Notify),
     Wait(wait::Wait),
     Approve(approve::Approve),
+    Comment(comment::Comment),
     Reject(reject::Reject),
     #[command(visible_alias = "land")]
     Merge(merge::Merge),
     #[command(visible_alias = "remove")]
     Rm(rm::Rm),
     Undo(undo::Undo),
+    Reaction(reaction::Reaction),
     Doctor(doctor::Doctor),
     Ask(ask::Ask),
     Completions(completions::Completions),
@@ -133,10 +137,12 @@ impl Command {
             Self::Notify(notify) => notify.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
             Self::Approve(approve) => approve.run(session).await,
+            Self::Comment(comment) => comment.run(session).await,
             Self::Reject(reject) => reject.run(session).await,
             Self::Merge(merge) => merge.run(session).await,
             Self::Rm(rm) => rm.run(session).await,
             Self::Undo(undo) => undo.run(session).await,
+            Self::Reaction(reaction) => reaction.run(session).await,
             Self::Doctor(doctor) => doctor.run(session).await,
             Self::Ask(ask) => ask.run(session).await,
             Self::Version(version) => version.run(session).await,

@@ -11,6 +11,7 @@ pub(crate) mod done;
 pub(crate) mod notify;
 pub(crate) mod problem;
 pub(crate) mod progress;
+pub(crate) mod reaction;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod text;

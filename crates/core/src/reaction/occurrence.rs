@@ -29,6 +29,8 @@ pub enum Hand {
     Nobody,
     /// The task itself goes back to its agent: a fix cycle, a conflict.
     Task,
+    /// The task went back as often as it may; no rule goes beyond that.
+    Spent,
     /// A person told the agent.
     Person,
 }
@@ -219,7 +221,7 @@ fn gates_failed(after: &Task, commit: &CommitId, gates: &[GateName]) -> Vec<Occu
 /// A task that goes on goes back to its agent by itself.
 const fn hand(after: &Task) -> Hand {
     match after.state {
-        State::Failed { .. } => Hand::Nobody,
+        State::Failed { .. } => Hand::Spent,
         _ => Hand::Task,
     }
 }

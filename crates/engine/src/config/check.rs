@@ -12,8 +12,9 @@ use super::branch::{self, BranchPattern};
 use super::environment::Variables;
 use super::error::{Problem, printable};
 use super::file::{File, GateFile, Review, WorktreeFile};
-use super::later::{Condition, Reaction, ReactionAction, Trigger};
+use super::later::Condition;
 use super::near::nearest;
+use super::reaction;
 use super::tree::{Node, Step, Step::Item, Step::Key};
 use super::{
     Budget, Config, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy, ReviewRule,
@@ -23,14 +24,19 @@ use super::{
 /// The most gates: as many as one fix cycle can be about.
 const GATES_MAX: usize = woodward_core::fix::GATES_MAX;
 
-struct Findings<'a> {
+pub(super) struct Findings<'a> {
     tree: &'a Node,
     problems: Vec<Problem>,
     inactive: Vec<Inactive>,
 }
 
 impl Findings<'_> {
-    fn wrong(&mut self, path: &[Step<'_>], what: impl Into<String>, hint: impl Into<String>) {
+    pub(super) fn wrong(
+        &mut self,
+        path: &[Step<'_>],
+        what: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
         let hint = Some(hint.into()).filter(|hint| !hint.is_empty());
         self.problems.push(Problem {
             path: shown(path),
@@ -76,15 +82,16 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
         let hint = "write a branch's name, such as `main`";
         findings.wrong(&[Key("orchestrator"), Key("base")], what, hint);
     }
-    let policy = policy(&file);
+    let mut policy = policy(&file);
     let limits = Limits {
         running_max: Some(file.orchestrator.max_concurrent.value()),
         review_max: file.orchestrator.review_max.map(|max| max.value()),
     };
-    reactions(&file.reactions, &mut findings);
     let odd = file.notify.problems(tree, &[Key("notify")]);
     findings.problems.extend(odd);
     sections(&file, &mut findings);
+    let reactions = reaction::checked(file.reactions, &mut findings);
+    reaction::limit(&mut policy, &reactions);
     let gates = gates(file.gates, &mut findings);
     let worktree = worktree(file.worktree, &mut findings);
     let agents = agents::Agents::checked(
@@ -111,6 +118,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
                 price_known: true,
             },
             gates,
+            reactions,
             policy,
             limits,
             inactive: findings.inactive,
@@ -284,34 +292,6 @@ fn worktree(file: WorktreeFile, findings: &mut Findings<'_>) -> Option<Worktree>
         branch,
         directory: file.directory,
     })
-}
-
-fn reactions(reactions: &[Reaction], findings: &mut Findings<'_>) {
-    for (at, rule) in reactions.iter().enumerate() {
-        let path: &[Step<'_>] = &[Key("reactions"), Item(at)];
-        let trigger = [path, &[Key("trigger")]].concat();
-        let action = [path, &[Key("action")]].concat();
-        if rule.trigger == Trigger::Schedule && rule.cron.is_none() {
-            let hint = "add `cron: \"0 6 * * 1-5\"`";
-            findings.wrong(&trigger, "a schedule needs `cron`", hint);
-        }
-        if rule.action == ReactionAction::Run && rule.command.is_none() {
-            findings.wrong(&action, "`run` needs a `command`", "add `command: …`");
-        }
-        if rule.action != ReactionAction::Run && rule.command.is_some() {
-            let command = [path, &[Key("command")]].concat();
-            findings.wrong(&command, "only the action `run` has a `command`", "");
-        }
-        if rule.trigger != Trigger::Schedule && rule.cron.is_some() {
-            let cron = [path, &[Key("cron")]].concat();
-            findings.wrong(&cron, "only the trigger `schedule` has `cron`", "");
-        }
-    }
-    if !reactions.is_empty() {
-        let what =
-            "rules come later; until then failing gates go back to the agent within `limits`";
-        findings.inactive(&[Key("reactions")], what);
-    }
 }
 
 fn sections(file: &File, findings: &mut Findings<'_>) {

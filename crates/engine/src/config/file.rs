@@ -15,8 +15,9 @@ use woodward_core::{GateName, Millis};
 use super::agent::{AgentRef, AgentsFile, PermissionsFile};
 use super::command::Command;
 use super::environment::{Environment, Variables};
-use super::later::{Condition, GateKind, Reaction, Section};
+use super::later::{Condition, GateKind, Section};
 use super::notify::NotifyFile;
+use super::reaction::ReactionFile;
 use super::values::{ByteCount, Count, TimeSpan, Usd, Written};
 
 /// A project's policy for Woodward. Keys may be written in camelCase or in snake_case.
@@ -49,8 +50,8 @@ pub(super) struct File {
     pub(super) environment: Environment,
     /// What is kept of the output of agents and gates.
     pub(super) logs: LogsFile,
-    /// Rules: when this happens, do that. Not yet active.
-    pub(super) reactions: Vec<Reaction>,
+    /// Rules: when this happens, do that.
+    pub(super) reactions: Vec<ReactionFile>,
     /// The merge queue. Not yet active.
     pub(super) queue: Option<Section>,
     /// Who is told, and how.

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::gate::LastFailure;
 use crate::git::Side;
 use crate::prompt::{self, Failure, Parts};
+use crate::reaction::consider::Place;
 use crate::supervise;
 use crate::words::Words;
 
@@ -46,6 +47,14 @@ impl Driver {
                 Purpose::Fix { .. } => self.failures(task),
                 _ => Vec::new(),
             },
+            own_words: Place {
+                inner: &self.inner,
+                project: &scene.project,
+                config: &scene.config,
+                task: Some(task),
+            }
+            .own_words(purpose)
+            .await?,
         };
         Ok(if remembered {
             prompt::go_on(purpose, &parts)

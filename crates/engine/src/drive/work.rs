@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use woodward_agents::{Conversation, Kind};
 use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::event::{Fault, Outcome};
+use woodward_core::reaction::STALLED;
 use woodward_core::state::Purpose;
 use woodward_core::task::Worktree;
 use woodward_core::{AgentName, CommitId, Fact, MessageId, Note, RunId};
@@ -188,7 +189,7 @@ impl Driver {
                 broke(format!("the host of {title} was ended by signal {signal}"))
             }
             Cause::TimedOut => broke(format!("{title} ran out of time")),
-            Cause::Stalled => broke(format!("{title} did nothing for too long")),
+            Cause::Stalled => broke(format!("{title} did nothing {STALLED}")),
             Cause::Stopped => broke(format!("{title} was stopped")),
             Cause::NotStarted(why) => broke(format!("{title} could not be started: {why}")),
         }
@@ -559,7 +560,7 @@ fn ending_words(exit: Option<&Exit>, dir: &Path) -> Option<String> {
             format!("the agent was ended by signal {signal}{}", last_words())
         }
         Cause::TimedOut => format!("the agent ran out of time{}", last_words()),
-        Cause::Stalled => format!("the agent wrote nothing for too long{}", last_words()),
+        Cause::Stalled => format!("the agent wrote nothing {STALLED}{}", last_words()),
         Cause::Stopped => "the agent was stopped".to_owned(),
         Cause::NotStarted(why) => format!("the agent could not be started: {why}"),
     })

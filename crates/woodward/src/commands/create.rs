@@ -61,6 +61,9 @@ pub(crate) struct Create {
     /// When a person looks before it lands
     #[arg(long, value_name = "RULE")]
     review: Option<Review>,
+    /// What people and rules know it by; may be given several times
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
     #[command(flatten)]
     dry: Dry,
 }
@@ -146,6 +149,7 @@ impl Create {
             task.yolo |= self.yolo;
             task.base = task.base.take().or_else(|| self.base.clone());
             task.review = task.review.or(self.review.map(Into::into));
+            task.labels.extend(self.labels.iter().cloned());
         }
         Ok(tasks)
     }

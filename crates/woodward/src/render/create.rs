@@ -61,6 +61,12 @@ fn wishes(draft: &TaskDraft) -> String {
     if let Some(review) = draft.review {
         wishes += &format!("; review {}", crate::commands::create::word(review));
     }
+    if !draft.labels.is_empty() {
+        wishes += &format!(
+            "; label {}",
+            super::text::one_line(&draft.labels.join(", "))
+        );
+    }
     wishes
 }
 

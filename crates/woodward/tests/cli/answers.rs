@@ -345,6 +345,7 @@ fn the_daemon_that_runs_is_told() {
             state_dir: "/home/ada/.local/state/woodward".into(),
             ready: true,
             running: 2,
+            listen: None,
         })
     });
     assert_snapshot!(place.seen(&["up"]), @"
