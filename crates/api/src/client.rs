@@ -19,10 +19,10 @@ pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, AskSecret, Asked, Changed, CommentView, CostView, CreateTasks, CreatedTask,
-    Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText, NewQuestion, OpenProject,
-    ProjectView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView,
-    TaskDetail, Timeline, Undo,
+    AnswerState, AskSecret, Asked, Changed, ChannelTest, CommentView, CostView, CreateTasks,
+    CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText, NewQuestion,
+    NoticeView, NotifyView, OpenProject, ProjectView, ReactionEntry, ReactionTest, ReactionView,
+    RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -254,6 +254,30 @@ impl Client {
     pub async fn doctor(&self, fix: bool) -> Result<Diagnosis, ClientError> {
         let target = self.project("/api/v1/doctor").with("fix", fix);
         self.fetch(target, LONG_PATIENCE).await
+    }
+
+    /// The ways to reach the person.
+    pub async fn channels(&self) -> Result<NotifyView, ClientError> {
+        self.fetch(self.project("/api/v1/notify"), LONG_PATIENCE)
+            .await
+    }
+
+    /// Tells the person, by one channel or by all, that this works.
+    pub async fn test_channels(
+        &self,
+        channel: Option<&str>,
+    ) -> Result<Vec<ChannelTest>, ClientError> {
+        let wanted = TestChannels {
+            channel: channel.map(str::to_owned),
+        };
+        let target = self.project("/api/v1/notify/test");
+        self.send(target, &wanted, LONG_PATIENCE).await
+    }
+
+    /// What the person was told, is told or will be told, the newest first.
+    pub async fn notices(&self, limit: u32) -> Result<Vec<NoticeView>, ClientError> {
+        let target = self.project("/api/v1/notify/log").with("after", limit);
+        self.fetch(target, PATIENCE).await
     }
 
     /// Records a question of the agent of a run. Asking the same question again asks once.

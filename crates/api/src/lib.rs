@@ -7,6 +7,7 @@ pub mod client;
 mod cost;
 mod gate;
 mod logs;
+mod notify;
 mod place;
 mod problem;
 mod project;
@@ -21,6 +22,7 @@ pub use gate::{
     SkippedGate, TestsView,
 };
 pub use logs::{LogSource, LogText};
+pub use notify::{ChannelTest, ChannelView, NoticeView, NotifyView, TestChannels};
 pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};

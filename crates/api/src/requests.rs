@@ -114,6 +114,9 @@ pub struct Done {
 pub struct Changed {
     /// The place in the log.
     pub seq: EventSeq,
+    /// How often the daemon has rung the person's bell since it started.
+    #[serde(default)]
+    pub bells: u64,
 }
 
 /// A question of an agent.

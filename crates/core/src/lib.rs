@@ -3,7 +3,7 @@
 //! Everything Woodward decides is decided here, by pure functions over plain data: how a task
 //! changes ([`step`]), which tasks may start ([`schedule`]), how long to wait ([`backoff`]), whether
 //! another fix cycle is worth it ([`fix`]), what a person should do next ([`attention`]), what to
-//! do about a half-finished landing ([`landing`]).
+//! do about a half-finished landing ([`landing`]), what a person is told ([`notice`]).
 //!
 //! This crate never touches the world. It has no clock, no randomness, no file system, no network,
 //! no threads: it is `no_std`, and its dependency list is checked by `cargo xtask deps`. Time and
@@ -26,6 +26,7 @@ pub mod id;
 pub mod landing;
 pub mod lease;
 pub mod name;
+pub mod notice;
 pub mod policy;
 pub mod queue;
 pub mod reaction;
@@ -43,7 +44,7 @@ pub use id::{
     ClaimId, CommitId, Epoch, EventId, EventSeq, IntentId, MessageId, ProjectId, RunId, TaskId,
     TreeId, Version, WorkerId,
 };
-pub use name::{AgentName, GateName, ProjectName, TaskName};
+pub use name::{AgentName, ChannelName, GateName, ProjectName, TaskName};
 pub use policy::Policy;
 pub use state::{State, StateKind};
 pub use step::{IllegalTransition, Refusal, Transition, step};

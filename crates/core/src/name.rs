@@ -142,6 +142,8 @@ name! {
     GateName;
     /// An agent, as `woodward.yaml` names it.
     AgentName;
+    /// A way to reach a person, as `notify.channels` names it.
+    ChannelName;
 }
 
 #[cfg(test)]

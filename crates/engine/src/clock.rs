@@ -19,6 +19,15 @@ pub(crate) fn midnight(at: Timestamp) -> Timestamp {
     Timestamp(at.0 - at.0.rem_euclid(DAY))
 }
 
+/// How far the clock on the wall is ahead of UTC at a moment, in milliseconds.
+pub(crate) fn local_offset(at: Timestamp) -> i64 {
+    let Ok(moment) = jiff::Timestamp::from_millisecond(at.0) else {
+        return 0;
+    };
+    let zoned = moment.to_zoned(jiff::tz::TimeZone::system());
+    i64::from(zoned.offset().seconds()) * 1_000
+}
+
 /// A fact that happens now.
 pub(crate) fn event(actor: Actor, fact: Fact) -> Event {
     let id = fresh_uuid();

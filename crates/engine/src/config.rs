@@ -19,6 +19,7 @@ mod later;
 #[cfg(test)]
 mod messages;
 mod near;
+mod notify;
 mod reaction;
 pub mod render;
 mod schema;
@@ -49,6 +50,7 @@ pub use error::{ConfigError, Finding};
 pub use file::{MergeStyle, Runtime};
 pub use gate::ScopeRule;
 pub use near::nearest;
+pub use notify::{ChannelSpec, Notify, Retry, Way};
 pub use reaction::Reaction;
 pub use schema::schema;
 
@@ -85,6 +87,7 @@ pub struct Config {
     policy: Policy,
     limits: Limits,
     inactive: Vec<Inactive>,
+    notify: notify::NotifyFile,
     /// What all tasks of a day may cost together.
     pub day_budget: Budget,
     /// What is kept free of the budgets for a run before it starts.
@@ -347,9 +350,34 @@ impl Config {
         names.iter().map(find).collect()
     }
 
+    /// Who is told, and how: as the project says, with a person's own wishes over it.
+    pub fn notify(&self, own: &OwnNotify) -> Notify {
+        self.notify.clone().under(own.0.clone()).settled()
+    }
+
+    /// Whether this or a person's own file names any channel, switched off or not.
+    pub fn names_channels(&self, own: &OwnNotify) -> bool {
+        self.notify.names_channels() || own.0.names_channels()
+    }
+
     /// What the file says that nothing acts on yet, for `doctor`.
     pub fn inactive(&self) -> Vec<Inactive> {
         self.inactive.clone()
+    }
+}
+
+/// How a person wants to be told, whatever the project: a file of the same shape as the section
+/// `notify`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnNotify(notify::NotifyFile);
+
+impl OwnNotify {
+    /// Reads a file's text. `origin` is what errors call it.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, ConfigError> {
+        notify::NotifyFile::parse(text, origin).map(Self)
     }
 }
 

@@ -29,6 +29,7 @@ use crate::evidence::Book;
 use crate::gate::slots::Slots;
 use crate::git::Door;
 use crate::land::Landers;
+use crate::notify::Notices;
 use crate::paths::Paths;
 use crate::project::Project;
 use crate::start;
@@ -101,6 +102,8 @@ pub(crate) struct Inner {
     pub(crate) outbox: Outbox,
     pub(crate) evidence: Book,
     pub(crate) tail: Tail,
+    /// What is on its way to people.
+    pub(crate) notices: Notices,
     /// Agents whose providers said to wait.
     pub(crate) waits: Waits,
     /// What tokens cost.
@@ -134,6 +137,7 @@ impl Engine {
             evidence: Book::new(options.paths.state().join("evidence")),
             git: Door::new(options.paths.digest()),
             tail: Tail::default(),
+            notices: Notices::default(),
             waits: Waits::load(options.paths.state().join("agents/waits.json")),
             prices: price::Prices::load(&price::own_table()).unwrap_or_else(|error| {
                 tracing::warn!(error, "only the built-in prices count");

@@ -250,6 +250,7 @@ impl Right<'_> {
             let task = queued.entry.task;
             if intent.members.contains(&task) && queued.hold.as_ref() != Some(&reason) {
                 tracing::warn!(%task, reason = reason.as_str(), "stuck");
+                crate::notify::tell_held(self.inner, task, &reason).await?;
                 let reason = Some(reason.clone());
                 self.inner.store.hold_entry(task, reason).await?;
             }

@@ -17,6 +17,7 @@ mod files;
 mod gate;
 pub mod git;
 mod land;
+mod notify;
 pub mod paths;
 mod project;
 mod prompt;

@@ -12,6 +12,7 @@ mod diagnose;
 mod find;
 mod gates;
 mod look;
+mod notify;
 mod output;
 mod projects;
 mod questions;

@@ -18,7 +18,7 @@ use crate::engine::{Database, Inner, Options};
 use crate::error::{EngineError, Result};
 use crate::paths::Paths;
 use crate::project::Project;
-use crate::{dispatch, drive, effects, files, git, land, reaction, renew, tail};
+use crate::{dispatch, drive, effects, files, git, land, notify, reaction, renew, tail};
 
 /// More digits than any process id has.
 const PID_MAX: u64 = 20;
@@ -137,6 +137,7 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<()> {
             env!("CARGO_PKG_VERSION").into(),
         )
         .await?;
+    notify::begin(inner).await?;
     for record in inner.store.load_projects().await? {
         let id = record.id;
         match Project::open(record, &inner.options.paths, &inner.git).await {
@@ -190,6 +191,9 @@ pub(crate) fn loops(inner: &Arc<Inner>) {
     spawn(inner, look);
     spawn(inner, renew::run);
     spawn(inner, tail::follow);
+    spawn(inner, notify::follow);
+    spawn(inner, notify::deliver);
+    spawn(inner, notify::keep_awake);
     spawn(inner, reaction::run);
     spawn(inner, |inner| every(inner, EXPIRE_EVERY, expire));
     spawn(inner, |inner| every(inner, RETAIN_EVERY, retain));

@@ -14,12 +14,15 @@ const PAGE: u32 = 1_000;
 #[derive(Debug)]
 pub(crate) struct Tail {
     seq: watch::Sender<EventSeq>,
+    /// How often a person's bell was rung.
+    bells: watch::Sender<u64>,
 }
 
 impl Default for Tail {
     fn default() -> Self {
         Self {
             seq: watch::Sender::new(EventSeq(0)),
+            bells: watch::Sender::new(0),
         }
     }
 }
@@ -29,11 +32,33 @@ impl Tail {
         *self.seq.borrow()
     }
 
-    /// Waits until it has come beyond a place, or for a while; says how far it is then. A place that
-    /// lies ahead is one of another log: that is a change, too.
+    /// Waits until it has come past a place, or for a while.
+    pub(crate) async fn past(&self, place: EventSeq, wait: Duration) {
+        let mut seq = self.seq.subscribe();
+        let _ = tokio::time::timeout(wait, seq.wait_for(|seq| *seq > place)).await;
+    }
+
+    /// Rings the bell of everybody who waits for a change.
+    pub(crate) fn ring(&self) {
+        self.bells.send_modify(|bells| *bells += 1);
+    }
+
+    /// How often the bell was rung.
+    pub(crate) fn bells(&self) -> u64 {
+        *self.bells.borrow()
+    }
+
+    /// Waits until it has come beyond a place, or until a bell rings, or for a while; says how far it
+    /// is then. A place that lies ahead is one of another log: that is a change, too.
     pub(crate) async fn beyond(&self, after: EventSeq, wait: Duration) -> EventSeq {
         let mut seq = self.seq.subscribe();
-        let moved = seq.wait_for(|seq| *seq != after);
+        let mut bells = self.bells.subscribe();
+        let moved = async {
+            tokio::select! {
+                _ = seq.wait_for(|seq| *seq != after) => {}
+                _ = bells.changed() => {}
+            }
+        };
         let _ = tokio::time::timeout(wait, moved).await;
         self.now()
     }

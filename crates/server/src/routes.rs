@@ -10,10 +10,11 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
-    AnswerState, Approve, AskSecret, Asked, Changed, Code, CommentView, CostView, CreateTasks,
-    CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText, MergeTask,
-    NewComment, NewQuestion, Note, OpenProject, Problem, ProjectView, ReactionEntry, ReactionTest,
-    ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail, Text, Timeline, Undo,
+    AnswerState, Approve, AskSecret, Asked, Changed, ChannelTest, Code, CommentView, CostView,
+    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText,
+    MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView, OpenProject, Problem,
+    ProjectView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView,
+    TaskDetail, TestChannels, Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -48,6 +49,9 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/cost", get(cost))
         .route("/gates", get(gates))
         .route("/gates/run", post(run_gates))
+        .route("/notify", get(channels))
+        .route("/notify/log", get(notices))
+        .route("/notify/test", post(test_channels))
         .route("/events", post(events::take))
         .route("/reactions", get(reactions))
         .route("/reactions/log", get(reaction_log))
@@ -321,6 +325,27 @@ async fn changes(State(engine): State<Engine>, asking: Wish) -> Answer<Changed> 
 async fn doctor(State(engine): State<Engine>, asking: Wish) -> Answer<Diagnosis> {
     let asking = asking?;
     answer(engine.diagnose(&asking.root, asking.fix).await)
+}
+
+async fn channels(State(engine): State<Engine>, asking: Wish) -> Answer<NotifyView> {
+    answer(engine.channels(&asking?.root).await)
+}
+
+async fn notices(State(engine): State<Engine>, asking: Wish) -> Answer<Vec<NoticeView>> {
+    let asking = asking?;
+    let limit = u32::try_from(asking.after).unwrap_or(u32::MAX);
+    answer(engine.notices(&asking.root, limit).await)
+}
+
+async fn test_channels(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<TestChannels>,
+) -> Answer<Vec<ChannelTest>> {
+    let Json(wanted) = body?;
+    let asking = asking?;
+    let tested = engine.test_channels(&asking.root, wanted.channel.as_deref());
+    answer(tested.await)
 }
 
 async fn ask(

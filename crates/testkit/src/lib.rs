@@ -9,7 +9,9 @@ pub mod daemon;
 pub mod model_api;
 pub mod patience;
 pub mod postgres;
+pub mod receiver;
 pub mod repo;
 
 pub use daemon::{Ran, TestDaemon};
+pub use receiver::Receiver;
 pub use repo::TestRepo;

@@ -34,6 +34,7 @@ Look:
   cost         what agents used, by task, agent, day or run
   gate         list, run and explain the project's checks
   wait         wait until tasks are ready, landed or idle
+  notify       how you are told; try it, and see what was told
 Decide:
   approve      say yes to a result
   comment      note a remark on a result, for the agent

@@ -18,6 +18,7 @@ mod help;
 mod init;
 mod logs;
 mod merge;
+mod notify;
 mod pause;
 mod prompt;
 mod reaction;
@@ -76,6 +77,7 @@ pub(crate) enum Command {
     Timeline(timeline::Timeline),
     Cost(cost::Cost),
     Gate(gate::Gate),
+    Notify(notify::Notify),
     Wait(wait::Wait),
     Approve(approve::Approve),
     Comment(comment::Comment),
@@ -135,6 +137,7 @@ impl Command {
             Self::Timeline(timeline) => timeline.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
             Self::Gate(gate) => gate.run(session).await,
+            Self::Notify(notify) => notify.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
             Self::Approve(approve) => approve.run(session).await,
             Self::Comment(comment) => comment.run(session).await,

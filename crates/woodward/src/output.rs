@@ -153,6 +153,13 @@ impl Output {
         }
     }
 
+    /// Rings the terminal's bell, where a person sits before it.
+    pub(crate) fn bell(&self) {
+        if self.narration.columns.is_some() {
+            narrate("\u{7}");
+        }
+    }
+
     /// A question to the person, who answers on the same line.
     pub(crate) fn ask(&self, question: &str) {
         narrate(question);

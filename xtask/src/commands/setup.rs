@@ -30,6 +30,11 @@ const NEEDS: &[Need] = &[
         is_present: || Cmd::new("tmux").args(&["-V"]).succeeds(),
         packages: &["tmux"],
     },
+    Need {
+        what: "a message bus for desktop notifications",
+        is_present: || Cmd::new("dbus-daemon").args(&["--version"]).succeeds(),
+        packages: &["dbus"],
+    },
 ];
 
 /// All that installing and running the agent programs needs.

@@ -6,6 +6,7 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
     ("woodward-store", &["woodward-core"]),
     ("woodward-agents", &["woodward-core"]),
     ("woodward-api", &["woodward-core"]),
+    ("woodward-notify", &["woodward-core"]),
     ("woodward-sim", &["woodward-core"]),
     ("woodward-testkit", &["woodward-api"]),
     (
@@ -15,6 +16,7 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
             "woodward-store",
             "woodward-api",
             "woodward-agents",
+            "woodward-notify",
         ],
     ),
     (

@@ -55,7 +55,7 @@ impl Findings<'_> {
     }
 }
 
-fn shown(path: &[Step<'_>]) -> String {
+pub(super) fn shown(path: &[Step<'_>]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
@@ -89,6 +89,8 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
         running_max: Some(file.orchestrator.max_concurrent.value()),
         review_max: file.orchestrator.review_max.map(|max| max.value()),
     };
+    let odd = file.notify.problems(tree, &[Key("notify")]);
+    findings.problems.extend(odd);
     sections(&file, &mut findings);
     let reactions = reaction::checked(file.reactions, &mut findings);
     reaction::limit(&mut policy, &reactions);
@@ -127,6 +129,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
             base: file.orchestrator.base,
             worktree,
             merge_style: file.merge.style,
+            notify: file.notify,
             environment,
             log_bytes_max: file.logs.max_bytes.0,
         }),
@@ -307,11 +310,6 @@ fn sections(file: &File, findings: &mut Findings<'_>) {
             &file.queue,
             "queue",
             "results land one at a time until then",
-        ),
-        (
-            &file.notify,
-            "notify",
-            "`woodward status` says what needs you until then",
         ),
         (
             &file.isolation,

@@ -176,7 +176,7 @@ fn locate(text: &str, origin: &str, problem: Problem) -> Finding {
         .chars()
         .count();
     let line = format!("{}{rest_of_line}", &before[line_start..]);
-    let (source, indent) = window(&line, indent);
+    let (source, indent) = window(&masked(&line), indent);
     let room = source.chars().count().saturating_sub(indent);
     Finding {
         origin: printable(origin, 200),
@@ -187,6 +187,38 @@ fn locate(text: &str, origin: &str, problem: Problem) -> Finding {
         source,
         caret: (indent, width.clamp(1, room.max(1))),
     }
+}
+
+/// Keys whose values are secrets.
+const SECRET_KEYS: [&str; 3] = ["url:", "token:", "secret:"];
+
+/// A line whose secrets can't be read, each character in its place.
+fn masked(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((at, key)) = SECRET_KEYS
+        .iter()
+        .filter_map(|key| rest.find(key).map(|at| (at, *key)))
+        .min()
+    {
+        let value = rest[at + key.len()..].trim_start_matches(' ');
+        let start = rest.len() - value.len();
+        out.push_str(&rest[..start]);
+        rest = value;
+        if value.starts_with('{') {
+            continue;
+        }
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let end = match quote {
+            Some(quote) => value[1..].find(quote).map(|at| at + 2),
+            None => value.find([',', '}', ' ']),
+        };
+        let end = end.unwrap_or(value.len());
+        out.extend(value[..end].chars().map(|_| '•'));
+        rest = &value[end..];
+    }
+    out.push_str(rest);
+    out
 }
 
 /// The part of a line that is shown, and where in it the caret stands.

@@ -17,6 +17,7 @@ use super::command::Command;
 use super::environment::{Environment, Variables};
 use super::gate::{Condition, KindFile, ScopeRule};
 use super::later::Section;
+use super::notify::NotifyFile;
 use super::reaction::ReactionFile;
 use super::values::{ByteCount, Count, TimeSpan, Usd, Written};
 
@@ -56,8 +57,8 @@ pub(super) struct File {
     pub(super) reactions: Vec<ReactionFile>,
     /// The merge queue. Not yet active.
     pub(super) queue: Option<Section>,
-    /// Who is told, and how. Not yet active.
-    pub(super) notify: Option<Section>,
+    /// Who is told, and how.
+    pub(super) notify: NotifyFile,
     /// Ports, databases, sandboxes. Not yet active.
     pub(super) isolation: Option<Section>,
     /// GitHub or GitLab. Not yet active.

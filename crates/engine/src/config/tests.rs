@@ -263,7 +263,7 @@ fn everything_of_later_is_reported() {
          tracker: {}\n",
     );
     let keys: Vec<_> = config.inactive().into_iter().map(|i| i.key).collect();
-    assert_eq!(keys, ["queue", "notify", "isolation", "forge", "tracker",]);
+    assert_eq!(keys, ["queue", "isolation", "forge", "tracker"]);
 }
 
 #[test]

@@ -212,6 +212,8 @@ impl Right<'_> {
         let reason = Note::from(reason);
         if queued.hold.as_ref() != Some(&reason) {
             tracing::info!(%task, reason = reason.as_str(), "held");
+            // First: once it is held, nobody looks for a reason to tell again.
+            crate::notify::tell_held(self.inner, task, &reason).await?;
             self.inner.store.hold_entry(task, Some(reason)).await?;
         }
         let mut landing = self.inner.landers.lock();

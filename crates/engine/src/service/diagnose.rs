@@ -25,6 +25,7 @@ impl Engine {
         match self.project_of(root).await {
             Ok(project) => {
                 checks.extend(self.rules(&project).await);
+                checks.extend(self.reachable(root).await);
                 checks.extend(self.leftovers(&project, fix).await?);
             }
             Err(error) => {
@@ -41,7 +42,7 @@ impl Engine {
     }
 }
 
-fn good(name: &str, found: impl Into<String>) -> Check {
+pub(super) fn good(name: &str, found: impl Into<String>) -> Check {
     Check {
         name: name.into(),
         state: CheckState::Ok,
@@ -50,7 +51,7 @@ fn good(name: &str, found: impl Into<String>) -> Check {
     }
 }
 
-fn note(name: &str, found: impl Into<String>, fix: Option<String>) -> Check {
+pub(super) fn note(name: &str, found: impl Into<String>, fix: Option<String>) -> Check {
     Check {
         name: name.into(),
         state: CheckState::Note,
@@ -59,7 +60,7 @@ fn note(name: &str, found: impl Into<String>, fix: Option<String>) -> Check {
     }
 }
 
-fn bad(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
+pub(super) fn bad(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
     Check {
         name: name.into(),
         state: CheckState::Bad,

@@ -113,7 +113,8 @@ impl Engine {
     /// None yet; the daemon may refuse one day.
     pub async fn changes(&self, after: EventSeq, wait: Duration) -> Answered<Changed> {
         let seq = self.inner.tail.beyond(after, wait.min(WAIT_MAX)).await;
-        Ok(Changed { seq })
+        let bells = self.inner.tail.bells();
+        Ok(Changed { seq, bells })
     }
 
     /// One task in full, or without what git must be asked for: whoever only waits asks often.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use woodward_api::StatusView;
+use woodward_api::{Changed, StatusView};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -54,16 +54,23 @@ impl Status {
         }
         let _screen = Screen::open(session.out)?;
         let mut view = first;
+        let mut bells = None;
         loop {
             let (look, rows) = session.out.screen();
             session.out.text(&frame(&status(&view, look), rows))?;
             let changed = session.client().changes(view.seq, POLL).await;
             view = match changed {
-                Ok(_) => match session.client().status(self.all).await {
-                    Ok(view) => view,
-                    Err(error) if error.is_daemon_gone() => gone(view).await,
-                    Err(error) => return Err(error.into()),
-                },
+                Ok(Changed { bells: rung, .. }) => {
+                    if bells.is_some_and(|bells| rung > bells) {
+                        session.out.bell();
+                    }
+                    bells = Some(rung);
+                    match session.client().status(self.all).await {
+                        Ok(view) => view,
+                        Err(error) if error.is_daemon_gone() => gone(view).await,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
                 Err(error) if error.is_daemon_gone() => gone(view).await,
                 Err(error) => return Err(error.into()),
             };

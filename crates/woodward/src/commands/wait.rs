@@ -191,13 +191,22 @@ async fn settle(session: &Session, tasks: &[String], until: Until) -> Outcome<Ve
     }
     let mut told = vec![Way::Under; ids.len()];
     let mut seq = EventSeq(0);
+    let mut bells = None;
     let mut wait = Duration::ZERO;
     loop {
         // The place in the log is taken before the tasks are looked at, so no change is missed.
-        let Changed { seq: reached } = session
+        let Changed {
+            seq: reached,
+            bells: rung,
+        } = session
             .insist(async |client| client.changes(seq, wait).await)
             .await?;
         seq = reached;
+        // The daemon's count begins anew when it does.
+        if bells.is_some_and(|bells| rung > bells) {
+            session.out.bell();
+        }
+        bells = Some(rung);
         let mut now = Vec::new();
         for (id, told) in ids.iter().zip(&mut told) {
             let id = id.to_string();

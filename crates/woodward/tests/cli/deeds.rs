@@ -31,7 +31,10 @@ fn detail(state: StateKind, question: Option<QuestionView>) -> TaskDetail {
 
 fn agreeable(asked: &Asked) -> Reply {
     match (asked.method.as_str(), asked.path.as_str()) {
-        ("GET", "/api/v1/changes") => ok(Changed { seq: EventSeq(1) }),
+        ("GET", "/api/v1/changes") => ok(Changed {
+            seq: EventSeq(1),
+            bells: 0,
+        }),
         ("GET", _) => ok(detail(StateKind::Landed, None)),
         _ => ok(done("docs", "done", &[])),
     }

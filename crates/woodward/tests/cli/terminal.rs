@@ -134,7 +134,7 @@ fn a_watch_redraws_on_change_and_leaves_the_terminal_as_it_was() {
         if waiting.is_ok() {
             seq = seq.next();
         }
-        ok(Changed { seq })
+        ok(Changed { seq, bells: 0 })
     });
     let mut terminal = Terminal::start(&place, &["status", "--watch"]);
     terminal.until("7 finished tasks");

@@ -39,6 +39,7 @@ fn daemon() -> impl Fn(&Asked) -> Reply + Send + Sync {
             let next = seq.fetch_add(1, Ordering::SeqCst) + 1;
             return ok(Changed {
                 seq: EventSeq(next.into()),
+                bells: 0,
             });
         }
         ok(if seq.load(Ordering::SeqCst) < 3 {
@@ -88,7 +89,10 @@ fn a_wait_ends_at_its_time_limit() {
     let place = Place::new();
     let _standin = place.daemon(|asked| {
         if asked.path == "/api/v1/changes" {
-            return ok(Changed { seq: EventSeq(1) });
+            return ok(Changed {
+                seq: EventSeq(1),
+                bells: 0,
+            });
         }
         ok(detail(StateKind::Working, Level::Working))
     });
