@@ -185,6 +185,13 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     }));
     table.note(agent, "429", waits.is_ok());
     assert!(waits.is_ok(), "{}", place.story("later"));
+    // Who was told to wait is not started for others either; another agent would be.
+    place.ok(&["create", "next", "-p", "Please."]);
+    within(AGENT_PATIENCE, "the next task waits too", || {
+        let timeline = place.run(&["timeline", "next"]).stdout;
+        timeline.contains("the provider said to wait").then_some(())
+    });
+    assert!(place.show("next").runs.is_empty(), "it was not started");
 }
 
 /// Cancelled in the middle of a tool call: nothing of it lives.
