@@ -307,12 +307,17 @@ pub(crate) fn a_reserve_must_fit(programs: &Programs) {
     place.ok(&["create", "second", "-p", small]);
     place.reaches("second", &["paused"]);
     let why = place.task("second").attention.reason;
-    assert!(why.contains("of 1000000 tokens used"), "{why}");
+    let wanted = "of 1000000 tokens used or reserved, and a run may use 600000";
+    assert!(why.contains(wanted), "{why}");
     assert!(place.show("second").runs.is_empty(), "it was not started");
     // It is over: what it used leaves too little.
     place.ok(&["answer", "first", "allow"]);
     place.reaches("first", &["review"]);
     place.ok(&["resume", "second"]);
+    let again = || place.run(&["timeline", "second"]).stdout;
+    within(AGENT_PATIENCE, "it is not started again", || {
+        (again().matches(wanted).count() > 1).then_some(())
+    });
     place.reaches("second", &["paused"]);
     assert!(place.show("second").runs.is_empty(), "it was not started");
 }
