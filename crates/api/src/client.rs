@@ -19,9 +19,10 @@ pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, Asked, Changed, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done,
-    Health, LogText, NewQuestion, OpenProject, ProjectView, RunPlace, StatusView, TaskDetail,
-    Timeline, Undo,
+    AnswerState, AskSecret, Asked, Changed, CommentView, CostView, CreateTasks, CreatedTask,
+    Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText, NewQuestion, OpenProject,
+    ProjectView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView,
+    TaskDetail, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -30,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LONG_PATIENCE: Duration = Duration::from_secs(300);
 /// How long a program may take to be started again in a terminal.
 const TAKEOVER: Duration = Duration::from_secs(60);
+/// How long gates may take.
+const GATES_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much later than promised the answer to a long poll may come.
 const POLL_GRACE: Duration = Duration::from_secs(15);
 
@@ -134,6 +137,17 @@ impl Client {
         self.fetch(target.with("after", since.0), PATIENCE).await
     }
 
+    /// The project's gates.
+    pub async fn gates(&self) -> Result<GateRules, ClientError> {
+        self.fetch(self.project("/api/v1/gates"), PATIENCE).await
+    }
+
+    /// Has gates look at something, however long that takes.
+    pub async fn run_gates(&self, wish: &RunGates) -> Result<GatesRun, ClientError> {
+        let target = self.project("/api/v1/gates/run");
+        self.send(target, wish, GATES_PATIENCE).await
+    }
+
     /// A task's change.
     pub async fn diff(&self, task: &str, query: DiffQuery) -> Result<DiffText, ClientError> {
         let target = self
@@ -168,6 +182,50 @@ impl Client {
     pub async fn take_over(&self, task: &str) -> Result<RunPlace, ClientError> {
         let target = self.of_task(task, "/terminal");
         self.send(target, &Nothing {}, PATIENCE + TAKEOVER).await
+    }
+
+    /// The remarks on a task's work, oldest first.
+    pub async fn comments(&self, task: &str) -> Result<Vec<CommentView>, ClientError> {
+        self.fetch(self.of_task(task, "/comments"), PATIENCE).await
+    }
+
+    /// The project's rules.
+    pub async fn reactions(&self) -> Result<Vec<ReactionView>, ClientError> {
+        self.fetch(self.project("/api/v1/reactions"), PATIENCE)
+            .await
+    }
+
+    /// What rules would do if `trigger` happened to a task now, with `text` as what is said of it.
+    pub async fn reaction_test(
+        &self,
+        task: &str,
+        trigger: &str,
+        text: &str,
+    ) -> Result<ReactionTest, ClientError> {
+        let target = self
+            .of_task(task, "/reactions")
+            .with("trigger", trigger)
+            .with("text", text);
+        self.fetch(target, PATIENCE).await
+    }
+
+    /// What rules did and did not, newest first; of one task, or of the project.
+    pub async fn reaction_log(
+        &self,
+        task: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<ReactionEntry>, ClientError> {
+        let mut target = self.project("/api/v1/reactions/log").with("limit", limit);
+        if let Some(task) = task {
+            target = target.with("task", task).with("cwd", &self.root);
+        }
+        self.fetch(target, PATIENCE).await
+    }
+
+    /// The secret that signals are signed with.
+    pub async fn secret(&self, request: &AskSecret) -> Result<Secret, ClientError> {
+        self.send(Target::new("/api/v1/reactions/secret"), request, PATIENCE)
+            .await
     }
 
     /// Does something to a task.

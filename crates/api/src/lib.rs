@@ -5,27 +5,37 @@
 
 pub mod client;
 mod cost;
+mod gate;
 mod logs;
 mod place;
 mod problem;
 mod project;
+mod reaction;
 mod requests;
 mod status;
 mod task;
 
 pub use cost::{CostView, RunCost};
+pub use gate::{
+    FailureView, GateEvidence, GateRecord, GateRule, GateRules, GateView, GatesRun, RunGates,
+    SkippedGate, TestsView,
+};
 pub use logs::{LogSource, LogText};
 pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};
+pub use reaction::{
+    AskSecret, CommentView, NewComment, ReactionEntry, ReactionTest, ReactionTrial, ReactionView,
+    Secret, SignalComment, SignalRequest, SignalTaken,
+};
 pub use requests::{
     Answer, AnswerState, Approve, Asked, CancelTask, Changed, CreateTasks, Done, MergeTask,
     NewQuestion, Note, PauseTask, TaskDraft, Text, Undo,
 };
 pub use status::{Load, Progress, Spent, StatusView, TaskSummary};
 pub use task::{
-    CreatedTask, DiffStat, DiffText, FileStat, GateView, MessageView, QuestionView, RescueView,
-    RunView, TaskDetail, Timeline, TimelineEntry,
+    CreatedTask, DiffStat, DiffText, FileStat, MessageView, QuestionView, RescueView, RunView,
+    TaskDetail, Timeline, TimelineEntry,
 };
 
 use serde::{Deserialize, Serialize};

@@ -19,6 +19,8 @@ pub enum Code {
     Conflict,
     /// Only a person can help.
     NeedsPerson,
+    /// Whoever asks can't prove that they may.
+    Forbidden,
     /// A limit was reached.
     Limit,
     /// Something needed is not there; trying again may help.

@@ -42,6 +42,9 @@ pub struct Health {
     pub ready: bool,
     /// How many agents run.
     pub running: u32,
+    /// Where news from outside is taken over TCP, if anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
 }
 
 /// What `doctor` found.

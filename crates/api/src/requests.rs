@@ -27,8 +27,13 @@ pub struct TaskDraft {
     pub yolo: bool,
     /// The branch it starts from and lands on; the project's otherwise.
     pub base: Option<String>,
+    /// The files it should keep to, as patterns.
+    pub paths: Vec<String>,
     /// Who looks before it lands; the project's rule otherwise.
     pub review: Option<ReviewRule>,
+    /// What people and rules know it by, besides its name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
 }
 
 /// Tasks to be created, all or none.

@@ -115,6 +115,7 @@ fn states(note: &Note) -> Vec<State> {
             intent: intent(1),
         },
         paused(PauseReason::Person(note())),
+        paused(PauseReason::Rule(note())),
         paused(PauseReason::Budget(Limit::Money {
             used_micro_usd: u64::MAX,
             max_micro_usd: 1,
@@ -122,7 +123,12 @@ fn states(note: &Note) -> Vec<State> {
         State::Cancelled { reason: note() },
         State::Superseded { by: task_id(2) },
     ];
-    for evidence in [Evidence::Pass, Evidence::Flaky, Evidence::Unverified] {
+    for evidence in [
+        Evidence::Pass,
+        Evidence::Flaky,
+        Evidence::Baseline,
+        Evidence::Unverified,
+    ] {
         let commit = commit(1);
         states.push(State::Review { commit, evidence });
     }
@@ -189,7 +195,7 @@ fn a_level_follows_from_the_state() {
             State::Review { .. } => Level::Review,
             State::Failed { .. }
             | State::Paused {
-                reason: PauseReason::Budget(_),
+                reason: PauseReason::Budget(_) | PauseReason::Rule(_),
                 ..
             } => Level::Broken,
             State::Draft

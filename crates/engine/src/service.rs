@@ -4,16 +4,20 @@
 //! thing to type. What a person says is recorded as that person's.
 
 mod act;
+mod comments;
 mod cost;
 mod create;
 mod describe;
 mod diagnose;
 mod find;
+mod gates;
 mod look;
 mod output;
 mod projects;
 mod questions;
+mod reactions;
 mod removal;
+mod signals;
 mod terminal;
 mod view;
 
@@ -30,6 +34,7 @@ use crate::error::Result;
 use crate::project::{self, Project};
 
 pub use output::LogWish;
+pub use signals::Proof;
 
 /// An answer, or why there is none.
 pub type Answered<T> = std::result::Result<T, Problem>;
@@ -64,6 +69,7 @@ impl Engine {
             state_dir: inner.options.paths.state().display().to_string(),
             ready: inner.ready.load(Ordering::Acquire),
             running: u32::try_from(inner.drivers.count()).unwrap_or(u32::MAX),
+            listen: inner.listen.get().map(ToString::to_string),
         }
     }
 

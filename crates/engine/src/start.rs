@@ -18,7 +18,7 @@ use crate::engine::{Database, Inner, Options};
 use crate::error::{EngineError, Result};
 use crate::paths::Paths;
 use crate::project::Project;
-use crate::{dispatch, drive, effects, files, git, land, renew, tail};
+use crate::{dispatch, drive, effects, files, git, land, reaction, renew, tail};
 
 /// More digits than any process id has.
 const PID_MAX: u64 = 20;
@@ -190,6 +190,7 @@ pub(crate) fn loops(inner: &Arc<Inner>) {
     spawn(inner, look);
     spawn(inner, renew::run);
     spawn(inner, tail::follow);
+    spawn(inner, reaction::run);
     spawn(inner, |inner| every(inner, EXPIRE_EVERY, expire));
     spawn(inner, |inner| every(inner, RETAIN_EVERY, retain));
 }

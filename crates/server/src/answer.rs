@@ -35,6 +35,7 @@ const fn status(code: Code) -> StatusCode {
         Code::WrongState | Code::GateFailed | Code::Conflict | Code::NeedsPerson => {
             StatusCode::CONFLICT
         }
+        Code::Forbidden => StatusCode::UNAUTHORIZED,
         Code::Limit => StatusCode::TOO_MANY_REQUESTS,
         Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,

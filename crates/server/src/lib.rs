@@ -1,12 +1,15 @@
 //! Woodward's HTTP API, over the daemon's Unix socket.
 //!
 //! It turns requests into wishes of the engine's service and its answers into JSON. It never touches
-//! the store or git, and it never listens on anything but the socket, which only its owner can open.
+//! the store or git. Whoever wants something done needs the socket, which only its owner can open;
+//! over TCP, where that is asked for, nothing but signed news is taken.
 
 mod answer;
+mod events;
 mod listen;
 mod routes;
 
+pub use events::listen;
 pub use listen::{Bound, bind};
 
 use axum::Router;

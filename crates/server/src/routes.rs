@@ -10,15 +10,17 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
-    AnswerState, Approve, Asked, Changed, Code, CostView, CreateTasks, CreatedTask, Diagnosis,
-    DiffText, Done, Health, LogText, MergeTask, NewQuestion, Note, OpenProject, Problem,
-    ProjectView, RunPlace, StatusView, TaskDetail, Text, Timeline, Undo,
+    AnswerState, Approve, AskSecret, Asked, Changed, Code, CommentView, CostView, CreateTasks,
+    CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText, MergeTask,
+    NewComment, NewQuestion, Note, OpenProject, Problem, ProjectView, ReactionEntry, ReactionTest,
+    ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail, Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
 use woodward_engine::service::{LogWish, TaskRef};
 
 use crate::answer::{Answer, Refused, answer};
+use crate::events;
 
 /// A prompt may have megabytes.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -31,6 +33,8 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/diff", get(diff))
         .route("/logs", get(logs))
         .route("/terminal", get(place).post(take_over))
+        .route("/comments", get(comments))
+        .route("/reactions", get(reaction_test))
         .route("/{verb}", post(act));
     let api = Router::new()
         .route("/shutdown", post(shutdown))
@@ -42,6 +46,12 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/changes", get(changes))
         .route("/doctor", get(doctor))
         .route("/cost", get(cost))
+        .route("/gates", get(gates))
+        .route("/gates/run", post(run_gates))
+        .route("/events", post(events::take))
+        .route("/reactions", get(reactions))
+        .route("/reactions/log", get(reaction_log))
+        .route("/reactions/secret", post(secret))
         .route("/runs/{run}/questions", post(ask))
         .route("/runs/{run}/questions/{question}", get(answer_to));
     Router::new()
@@ -73,6 +83,10 @@ struct Asking {
     fix: bool,
     run: Option<usize>,
     gate: Option<String>,
+    task: Option<String>,
+    trigger: String,
+    text: String,
+    limit: u32,
     offset: u64,
     after: u64,
     wait_ms: u64,
@@ -121,6 +135,21 @@ async fn cost(State(engine): State<Engine>, asking: Wish) -> Answer<CostView> {
     let asking = asking?;
     let since = Timestamp(i64::try_from(asking.after).unwrap_or(i64::MAX));
     answer(engine.cost(&asking.root, since).await)
+}
+
+async fn gates(State(engine): State<Engine>, asking: Wish) -> Answer<GateRules> {
+    let asking = asking?;
+    answer(engine.gates(&asking.root).await)
+}
+
+async fn run_gates(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<RunGates>,
+) -> Answer<GatesRun> {
+    let Json(wish) = body?;
+    let asking = asking?;
+    to_the_end(async move { engine.run_gates(&asking.root, wish).await }).await
 }
 
 async fn create(
@@ -210,6 +239,7 @@ async fn act(
             "answer" => engine.answer(&task, read(body)?).await,
             "approve" => engine.approve(&task, read::<Approve>(body)?).await,
             "reject" => engine.reject(&task, read::<Text>(body)?).await,
+            "comment" => engine.comment(&task, read::<NewComment>(body)?).await,
             "merge" => engine.merge(&task, read::<MergeTask>(body)?).await,
             "cancel" => engine.cancel(&task, read::<Note>(body)?.reason).await,
             "pause" => engine.pause(&task, read::<Note>(body)?.reason).await,
@@ -237,6 +267,44 @@ async fn to_the_end<T: Serialize + Send + 'static>(
 fn read<T: serde::de::DeserializeOwned>(body: serde_json::Value) -> Result<T, Problem> {
     serde_json::from_value(body)
         .map_err(|error| Problem::new(Code::Usage, format!("the request makes no sense: {error}")))
+}
+
+async fn comments(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<Vec<CommentView>> {
+    answer(engine.comments(&asking?.task(&task)).await)
+}
+
+async fn reactions(State(engine): State<Engine>, asking: Wish) -> Answer<Vec<ReactionView>> {
+    answer(engine.reactions(&asking?.root).await)
+}
+
+async fn reaction_test(
+    State(engine): State<Engine>,
+    Path(task): Path<String>,
+    asking: Wish,
+) -> Answer<ReactionTest> {
+    let asking = asking?;
+    let tried = engine
+        .reaction_test(&asking.task(&task), &asking.trigger, &asking.text)
+        .await;
+    answer(tried)
+}
+
+async fn reaction_log(State(engine): State<Engine>, asking: Wish) -> Answer<Vec<ReactionEntry>> {
+    let asking = asking?;
+    let task = asking.task.as_deref().map(|task| asking.task(task));
+    let log = engine
+        .reaction_log(&asking.root, task.as_ref(), asking.limit)
+        .await;
+    answer(log)
+}
+
+async fn secret(State(engine): State<Engine>, body: Body<AskSecret>) -> Answer<Secret> {
+    let Json(ask) = body?;
+    answer(engine.secret(ask))
 }
 
 async fn undo(State(engine): State<Engine>, asking: Wish, body: Body<Undo>) -> Answer<Done> {

@@ -10,6 +10,7 @@ mod events;
 mod fences;
 mod landing;
 mod leases;
+mod ledger;
 mod population;
 mod records;
 mod retention;
@@ -138,8 +139,22 @@ cases! {
         a_message_stored_twice_is_stored_once,
         an_oversized_message_is_refused,
         runs_and_gate_results_are_kept,
+        what_gates_said_of_content_is_known_by_its_key,
         workers_are_seen_by_the_databases_clock,
         hostile_texts_come_back_as_they_were,
+    }
+    ledger {
+        the_same_evidence_is_recorded_once,
+        many_recorders_of_one_evidence_record_it_once,
+        a_cursor_moves_only_from_where_it_was,
+        an_entry_comes_again_until_it_is_over,
+        a_postponed_entry_waits_and_keeps_its_record,
+        entries_of_a_dead_process_are_due_when_its_worker_is_back,
+        entries_of_a_kind_come_to_those_who_perform_it,
+        what_is_dropped_or_closed_is_kept_and_not_handed_out,
+        entries_are_filtered_and_paged,
+        an_oversized_entry_is_refused,
+        only_old_entries_of_finished_work_are_removed,
     }
     retention {
         finished_tasks_are_archived_and_still_found,

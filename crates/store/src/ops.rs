@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub(crate) mod gates;
 pub(crate) mod landing;
 pub(crate) mod leases;
+pub(crate) mod ledger;
 pub(crate) mod messages;
 pub(crate) mod projects;
 pub(crate) mod retention;

@@ -11,7 +11,7 @@ use woodward_core::state::Purpose;
 use woodward_core::{
     Actor, AgentName, ClaimId, CommitId, Effect, Epoch, Event, EventId, EventSeq, GateName,
     MessageId, Millis, Note, Policy, ProjectId, ProjectName, RunId, Task, TaskId, TaskName,
-    TaskSpec, Timestamp, Version, WorkerId,
+    TaskSpec, Timestamp, TreeId, Version, WorkerId,
 };
 
 /// The most tasks that one call creates.
@@ -20,6 +20,12 @@ pub const CREATE_MAX: usize = 1_000;
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The most rows that one page of a listing holds.
 pub const PAGE_MAX: u32 = 1_000;
+/// The most ledger entries that one call records.
+pub const ENTRIES_MAX: usize = 1_000;
+/// The longest key of a ledger entry.
+pub const ENTRY_KEY_BYTES_MAX: usize = 512;
+/// The largest record of a ledger entry, as JSON.
+pub const ENTRY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A git repository known to Woodward.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -241,7 +247,7 @@ pub struct Run {
     pub note: Option<Note>,
 }
 
-/// What one gate said of one commit.
+/// What one gate said of one commit: evidence that can be looked up and checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateResult {
     /// The commit.
@@ -258,6 +264,83 @@ pub struct GateResult {
     pub duration: Millis,
     /// When it ended.
     pub at: Timestamp,
+    /// What else is known.
+    #[serde(default, flatten)]
+    pub detail: GateDetail,
+}
+
+/// What is known of a gate's look besides its verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GateDetail {
+    /// The content that it looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
+    /// Why the verdict is what it is, where that needs saying.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<Note>,
+    /// Tests, where its output tells of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestCounts>,
+    /// What failed, bounded in number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<GateFailure>,
+    /// Its output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<GateLog>,
+    /// Whether it was not run for this commit: the same content had been looked at before.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub reused: bool,
+    /// The commit that its failures were compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<CommitId>,
+    /// What the tools were, as a digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<String>,
+}
+
+/// How many tests there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestCounts {
+    /// Those that passed.
+    pub passed: u32,
+    /// Those that failed.
+    pub failed: u32,
+    /// Those that were not run.
+    pub skipped: u32,
+}
+
+impl TestCounts {
+    /// Those that were run.
+    pub const fn run(self) -> u32 {
+        self.passed.saturating_add(self.failed)
+    }
+}
+
+/// One thing that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateFailure {
+    /// The test, or the file and kind of complaint.
+    pub name: Note,
+    /// What it said, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Note>,
+    /// The same while the failure is.
+    pub print: u64,
+    /// Whether it fails on the base in the same way.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub known: bool,
+}
+
+/// A gate's output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateLog {
+    /// The directory that it is in.
+    pub dir: String,
+    /// How long it is.
+    pub bytes: u64,
+    /// SHA-256 of what is kept of it.
+    pub sha256: String,
 }
 
 /// A message to be stored.
@@ -376,6 +459,174 @@ pub struct Worker {
     pub seen_at: Timestamp,
 }
 
+/// What a ledger entry is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// A rule answers to something that happened.
+    Reaction,
+    /// A person is to be told something.
+    Notification,
+    /// A remark on a task's work that its agent has not been sent yet, or has.
+    Comment,
+    /// Something heard from outside, such as a CI.
+    Signal,
+}
+
+impl EntryKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [
+        Self::Reaction,
+        Self::Notification,
+        Self::Comment,
+        Self::Signal,
+    ];
+
+    /// The one word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reaction => "reaction",
+            Self::Notification => "notification",
+            Self::Comment => "comment",
+            Self::Signal => "signal",
+        }
+    }
+}
+
+/// How a ledger entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryState {
+    /// It is to be performed.
+    Pending,
+    /// It was performed.
+    Done,
+    /// It was decided not to perform it; its record says why.
+    Dropped,
+}
+
+impl EntryState {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Done, Self::Dropped];
+
+    /// The one word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Done => "done",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// An entry to be put into the ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEntry {
+    /// Names the evidence. An entry whose key is known already is left as it is.
+    pub key: String,
+    /// What it is about.
+    pub kind: EntryKind,
+    /// The project.
+    pub project: ProjectId,
+    /// The task, where there is one.
+    pub task: Option<TaskId>,
+    /// How it begins: what shall not be performed is kept for the record only.
+    pub state: EntryState,
+    /// How long to wait before it is due.
+    pub wait: Millis,
+    /// What it says, in the words of its kind.
+    pub doc: serde_json::Value,
+}
+
+/// A follower of the log goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CursorMove {
+    /// The follower.
+    pub name: String,
+    /// Where it was; nothing for one that begins.
+    pub from: Option<EventSeq>,
+    /// Where it is now.
+    pub to: EventSeq,
+}
+
+/// What is to be put into the ledger together, all or nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordEntries {
+    /// The follower that found them, moved only from where it was.
+    pub cursor: Option<CursorMove>,
+    /// The entries.
+    pub entries: Vec<NewEntry>,
+    /// Keys of pending entries that are done with this, such as remarks that are now on their way.
+    pub close: Vec<String>,
+}
+
+/// An entry of the ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Its place: later ones are greater.
+    pub id: i64,
+    /// Its evidence.
+    pub key: String,
+    /// What it is about.
+    pub kind: EntryKind,
+    /// The project.
+    pub project: ProjectId,
+    /// The task, where there is one.
+    pub task: Option<TaskId>,
+    /// How it stands.
+    pub state: EntryState,
+    /// How often it was handed out.
+    pub attempt: u32,
+    /// When it is due (again), by the database's clock.
+    pub run_at: Timestamp,
+    /// What it says.
+    pub doc: serde_json::Value,
+    /// When it was recorded, by the database's clock.
+    pub created_at: Timestamp,
+    /// When it was over, by the database's clock.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// An entry handed out to be performed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TakenEntry {
+    /// The entry.
+    pub entry: Entry,
+    /// Which handing-out this is; reporting back needs it.
+    pub attempt: u32,
+}
+
+/// Which ledger entries to list. All conditions hold together.
+#[derive(Clone, Debug)]
+pub struct EntryFilter {
+    /// Only of this kind.
+    pub kind: EntryKind,
+    /// Only of this project.
+    pub project: Option<ProjectId>,
+    /// Only of this task.
+    pub task: Option<TaskId>,
+    /// Only those that stand so.
+    pub state: Option<EntryState>,
+    /// Only those with a smaller id: the last one of the page before.
+    pub before: Option<i64>,
+    /// At most so many; capped at [`PAGE_MAX`].
+    pub limit: Option<u32>,
+}
+
+impl EntryFilter {
+    /// All entries of a kind.
+    pub const fn of(kind: EntryKind) -> Self {
+        Self {
+            kind,
+            project: None,
+            task: None,
+            state: None,
+            before: None,
+            limit: None,
+        }
+    }
+}
+
 /// How long things are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -386,6 +637,11 @@ pub struct Retention {
     pub performed_effects: Millis,
     /// Events of archived tasks are kept for so long; events of others are never removed.
     pub archived_events: Millis,
+    /// Known verdicts of gates are kept for so long.
+    pub gate_verdicts: Millis,
+    /// Finished ledger entries are kept for so long; those of open tasks are never removed, so that
+    /// no evidence counts twice.
+    pub finished_entries: Millis,
     /// Agent and gate logs are kept for so long after their task finished. (The engine owns the
     /// files; the policy is one.)
     pub logs: Millis,
@@ -397,6 +653,8 @@ impl Default for Retention {
             finished_tasks: Millis::from_days(14),
             performed_effects: Millis::from_days(14),
             archived_events: Millis::from_days(400),
+            gate_verdicts: Millis::from_days(30),
+            finished_entries: Millis::from_days(90),
             logs: Millis::from_days(90),
         }
     }
@@ -411,6 +669,12 @@ pub struct RetentionReport {
     pub effects_removed: u64,
     /// Events removed.
     pub events_removed: u64,
+    /// Finished ledger entries removed.
+    #[serde(default)]
+    pub entries_removed: u64,
+    /// Known verdicts of gates removed.
+    #[serde(default)]
+    pub verdicts_removed: u64,
     /// The policy that asked for it.
     pub policy: Retention,
 }
@@ -418,6 +682,10 @@ pub struct RetentionReport {
 impl RetentionReport {
     /// Whether anything was moved or removed.
     pub const fn is_empty(&self) -> bool {
-        self.tasks_archived == 0 && self.effects_removed == 0 && self.events_removed == 0
+        self.tasks_archived == 0
+            && self.effects_removed == 0
+            && self.events_removed == 0
+            && self.entries_removed == 0
+            && self.verdicts_removed == 0
     }
 }

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use woodward_core::landing::Intent;
 use woodward_core::lease::{Lease, Resource};
 use woodward_core::{
@@ -18,14 +19,15 @@ use crate::conn::Op;
 use crate::error::Result;
 use crate::ids::IdSource;
 use crate::ops::{
-    claim, create, effects, events, gates, landing, leases, messages, projects, retention, runs,
-    tasks, workers, write,
+    claim, create, effects, events, gates, landing, leases, ledger, messages, projects, retention,
+    runs, tasks, workers, write,
 };
 use crate::policies::PolicyBook;
 use crate::records::{
-    ClaimRequest, Claims, CloseIntent, CreateTasks, Created, Delivery, EventPage, GateResult,
-    LeaseRef, LeaseRequest, Message, NewMessage, OpenIntent, Project, Queued, RecordedIntent,
-    Retention, RetentionReport, Run, TakenEffect, TaskClaim, TaskFilter, Worker,
+    ClaimRequest, Claims, CloseIntent, CreateTasks, Created, Delivery, Entry, EntryFilter,
+    EntryKind, EntryState, EventPage, GateResult, LeaseRef, LeaseRequest, Message, NewMessage,
+    OpenIntent, Project, Queued, RecordEntries, RecordedIntent, Retention, RetentionReport, Run,
+    TakenEffect, TakenEntry, TaskClaim, TaskFilter, Worker,
 };
 use crate::wake::Wakeups;
 
@@ -141,6 +143,17 @@ pub trait Store: Send + Sync + 'static {
     /// What gates said of a task's commits.
     async fn load_gate_results(&self, task: TaskId) -> Result<Vec<GateResult>>;
 
+    /// What a gate said of content, under the key that the caller makes of content, definition and
+    /// tools.
+    async fn load_verdict(&self, project: ProjectId, key: String) -> Result<Option<GateResult>>;
+
+    /// Remembers what a gate said of content. A newer look takes the place of an older one.
+    async fn save_verdict(&self, project: ProjectId, key: String, result: GateResult)
+    -> Result<()>;
+
+    /// What gates of a project said of content, the newest first; at most [`PAGE_MAX`].
+    async fn load_verdicts(&self, project: ProjectId, limit: u32) -> Result<Vec<GateResult>>;
+
     /// Stores a message for a task. The same id again changes nothing.
     async fn post_message(
         &self,
@@ -180,7 +193,49 @@ pub trait Store: Send + Sync + 'static {
     /// A landing on record.
     async fn load_intent(&self, intent: IntentId) -> Result<Option<RecordedIntent>>;
 
-    /// A process starts to speak for a worker. Effects handed to its predecessor are due again.
+    /// How far a follower of the log has come; nothing if it never began.
+    async fn load_cursor(&self, name: String) -> Result<Option<EventSeq>>;
+
+    /// Puts entries into the ledger and moves their follower's cursor, all or nothing; answers the
+    /// keys that are new. A key that is known already is left as it is; a cursor that is not where
+    /// the caller believes gives a conflict, and then nothing was written. (When the answer of a
+    /// commit was lost and found again, no key is called new.)
+    async fn record_entries(&self, record: RecordEntries) -> Result<Vec<String>>;
+
+    /// Hands out due entries of a kind, oldest first; each comes again after `length` unless
+    /// reported on, or when another process starts to speak for the worker.
+    async fn take_entries(
+        &self,
+        worker: WorkerId,
+        kind: EntryKind,
+        limit: u32,
+        length: Millis,
+    ) -> Result<Vec<TakenEntry>>;
+
+    /// A handed-out entry is over: done, or dropped. With `doc` it says so in its record. A
+    /// performer that was given up on is told so.
+    async fn finish_entry(
+        &self,
+        taken: &TakenEntry,
+        state: EntryState,
+        doc: Option<Value>,
+    ) -> Result<()>;
+
+    /// A handed-out entry could not be performed now; it comes again after a while.
+    async fn postpone_entry(
+        &self,
+        taken: &TakenEntry,
+        wait: Millis,
+        doc: Option<Value>,
+    ) -> Result<()>;
+
+    /// An entry by its key.
+    async fn load_entry(&self, key: String) -> Result<Option<Entry>>;
+
+    /// A page of entries, newest first.
+    async fn load_entries(&self, filter: EntryFilter) -> Result<Vec<Entry>>;
+
+    /// A process starts to speak for a worker. What was handed to its predecessor is due again.
     async fn register_worker(
         &self,
         worker: WorkerId,
@@ -404,6 +459,28 @@ impl<B: Backend> Store for B {
             .await
     }
 
+    async fn load_verdict(&self, project: ProjectId, key: String) -> Result<Option<GateResult>> {
+        self.perform(gates::LoadVerdict { project, key }).await
+    }
+
+    async fn save_verdict(
+        &self,
+        project: ProjectId,
+        key: String,
+        result: GateResult,
+    ) -> Result<()> {
+        self.perform(gates::SaveVerdict {
+            project,
+            key,
+            result,
+        })
+        .await
+    }
+
+    async fn load_verdicts(&self, project: ProjectId, limit: u32) -> Result<Vec<GateResult>> {
+        self.perform(gates::LoadVerdicts { project, limit }).await
+    }
+
     async fn load_gate_results(&self, task: TaskId) -> Result<Vec<GateResult>> {
         self.perform(gates::LoadGateResults(task)).await
     }
@@ -472,6 +549,72 @@ impl<B: Backend> Store for B {
 
     async fn load_intent(&self, intent: IntentId) -> Result<Option<RecordedIntent>> {
         self.perform(landing::LoadIntent(intent)).await
+    }
+
+    async fn load_cursor(&self, name: String) -> Result<Option<EventSeq>> {
+        self.perform(ledger::LoadCursor(name)).await
+    }
+
+    async fn record_entries(&self, record: RecordEntries) -> Result<Vec<String>> {
+        let op = ledger::Record(record);
+        op.check()?;
+        self.perform(op).await
+    }
+
+    async fn take_entries(
+        &self,
+        worker: WorkerId,
+        kind: EntryKind,
+        limit: u32,
+        length: Millis,
+    ) -> Result<Vec<TakenEntry>> {
+        self.perform(ledger::TakeEntries {
+            worker,
+            kind,
+            limit,
+            length,
+        })
+        .await
+    }
+
+    async fn finish_entry(
+        &self,
+        taken: &TakenEntry,
+        state: EntryState,
+        doc: Option<Value>,
+    ) -> Result<()> {
+        doc.as_ref().map_or(Ok(()), ledger::check_doc)?;
+        self.perform(ledger::ReportEntry {
+            id: taken.entry.id,
+            attempt: taken.attempt,
+            report: ledger::Report::Finished(state),
+            doc,
+        })
+        .await
+    }
+
+    async fn postpone_entry(
+        &self,
+        taken: &TakenEntry,
+        wait: Millis,
+        doc: Option<Value>,
+    ) -> Result<()> {
+        doc.as_ref().map_or(Ok(()), ledger::check_doc)?;
+        self.perform(ledger::ReportEntry {
+            id: taken.entry.id,
+            attempt: taken.attempt,
+            report: ledger::Report::Later(wait),
+            doc,
+        })
+        .await
+    }
+
+    async fn load_entry(&self, key: String) -> Result<Option<Entry>> {
+        self.perform(ledger::LoadEntry(key)).await
+    }
+
+    async fn load_entries(&self, filter: EntryFilter) -> Result<Vec<Entry>> {
+        self.perform(ledger::LoadEntries(filter)).await
     }
 
     async fn register_worker(

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use woodward_core::step::replay;
 use woodward_core::{EventSeq, Millis, StateKind, Task, WorkerId};
 use woodward_store::{
-    LogEntry, PostgresStore, Retention, SCHEMA_VERSION, SqliteStore, Store, StoreError, TaskFilter,
+    EntryFilter, EntryKind, EntryState, LogEntry, PostgresStore, Retention, SCHEMA_VERSION,
+    SqliteStore, Store, StoreError, TaskFilter,
 };
 use woodward_testkit::postgres::PgServer;
 
@@ -33,7 +34,7 @@ async fn every_earlier_sqlite_schema_comes_forward_with_its_data() {
             .expect("the fixture is SQL");
         drop(connection);
         let store = SqliteStore::open(&path).expect("migrates");
-        everything_is_there(Arc::new(store)).await;
+        everything_is_there(Arc::new(store), version).await;
     }
 }
 
@@ -43,12 +44,12 @@ async fn every_earlier_postgres_schema_comes_forward_with_its_data() {
         let url = server().create_database().expect("creates");
         load(&url, &fixture("postgres", version)).await;
         let store = PostgresStore::connect(&url).await.expect("migrates");
-        everything_is_there(Arc::new(store)).await;
+        everything_is_there(Arc::new(store), version).await;
     }
 }
 
 /// The data means what it meant, and work goes on with it.
-async fn everything_is_there(store: Arc<dyn Store>) {
+async fn everything_is_there(store: Arc<dyn Store>, version: i64) {
     let filter = TaskFilter::default();
     let tasks = store.load_tasks(filter.clone()).await.expect("loads");
     let kinds: std::collections::BTreeSet<StateKind> =
@@ -87,6 +88,18 @@ async fn everything_is_there(store: Arc<dyn Store>) {
     let prompt = store.load_messages(by_name("queued").id).await;
     assert!(prompt.expect("loads")[0].body.contains("日本"));
     assert_eq!(store.load_workers().await.expect("loads").len(), 1);
+
+    let cursor = store.load_cursor("reactions".into()).await.expect("loads");
+    assert_eq!(cursor, (version >= 3).then_some(EventSeq(7)));
+    for kind in EntryKind::ALL {
+        let entries = store.load_entries(EntryFilter::of(kind)).await;
+        let expected = if version >= 3 {
+            EntryState::ALL.len()
+        } else {
+            0
+        };
+        assert_eq!(entries.expect("loads").len(), expected);
+    }
 
     let worker = working.holder.expect("is held");
     let effects = perform_all(store.as_ref(), worker).await;

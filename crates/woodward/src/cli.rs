@@ -32,11 +32,15 @@ Look:
   diff         what a task changed
   timeline     what happened to a task                                 [history]
   cost         what agents used, by task, agent, day or run
+  gate         list, run and explain the project's checks
   wait         wait until tasks are ready, landed or idle
 Decide:
   approve      say yes to a result
+  comment      note a remark on a result, for the agent
   reject       send a result back with what should change
   merge        queue tasks for landing on the main branch                 [land]
+Rules:
+  reaction     what is done when something happens, and was done
 Tidy:
   rm           remove tasks and their worktrees; their work is saved    [remove]
   undo         take back the last removal or cancellation

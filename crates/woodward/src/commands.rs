@@ -5,6 +5,7 @@ mod approve;
 mod ask;
 mod attach;
 mod cancel;
+mod comment;
 mod completions;
 pub(crate) mod cost;
 pub(crate) mod create;
@@ -12,12 +13,14 @@ mod demo;
 mod diff;
 mod doctor;
 mod down;
+mod gate;
 mod help;
 mod init;
 mod logs;
 mod merge;
 mod pause;
 mod prompt;
+mod reaction;
 mod reject;
 mod resume;
 mod retry;
@@ -72,14 +75,17 @@ pub(crate) enum Command {
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
     Cost(cost::Cost),
+    Gate(gate::Gate),
     Wait(wait::Wait),
     Approve(approve::Approve),
+    Comment(comment::Comment),
     Reject(reject::Reject),
     #[command(visible_alias = "land")]
     Merge(merge::Merge),
     #[command(visible_alias = "remove")]
     Rm(rm::Rm),
     Undo(undo::Undo),
+    Reaction(reaction::Reaction),
     Doctor(doctor::Doctor),
     Ask(ask::Ask),
     Completions(completions::Completions),
@@ -128,12 +134,15 @@ impl Command {
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
+            Self::Gate(gate) => gate.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
             Self::Approve(approve) => approve.run(session).await,
+            Self::Comment(comment) => comment.run(session).await,
             Self::Reject(reject) => reject.run(session).await,
             Self::Merge(merge) => merge.run(session).await,
             Self::Rm(rm) => rm.run(session).await,
             Self::Undo(undo) => undo.run(session).await,
+            Self::Reaction(reaction) => reaction.run(session).await,
             Self::Doctor(doctor) => doctor.run(session).await,
             Self::Ask(ask) => ask.run(session).await,
             Self::Version(version) => version.run(session).await,

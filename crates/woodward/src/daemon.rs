@@ -2,6 +2,7 @@
 //!
 //! It wires engine, API and log together and ends when it is told to. Ending it ends no agent.
 
+pub(crate) mod listen;
 mod log;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use woodward_engine::engine::{Database, Engine, Options};
 use woodward_engine::paths::Paths;
 use woodward_engine::supervise::Program;
 
+use self::listen::Listen;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Manner, Output};
@@ -25,12 +27,12 @@ const DATABASE_URL: &str = "WOODWARD_DATABASE_URL";
 const THREADS: usize = 2;
 
 /// Runs the daemon until it is told to end. `detached` asks for a session of its own.
-pub(crate) fn run(paths: &Paths, detached: bool) -> ExitCode {
+pub(crate) fn run(paths: &Paths, detached: bool, wanted: Option<Listen>) -> ExitCode {
     if detached {
         // Fails only where the process leads its group already, which is as good.
         let _ = rustix::process::setsid();
     }
-    match serve(paths, detached) {
+    match serve(paths, detached, wanted) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             Output::new(Manner::default()).failure(&failure);
@@ -39,7 +41,7 @@ pub(crate) fn run(paths: &Paths, detached: bool) -> ExitCode {
     }
 }
 
-fn serve(paths: &Paths, detached: bool) -> Result<(), Failure> {
+fn serve(paths: &Paths, detached: bool, wanted: Option<Listen>) -> Result<(), Failure> {
     let failed =
         |what: &str, error: &dyn std::fmt::Display| Failure::failed(format!("{what}: {error}"));
     log::start(paths, detached)
@@ -57,6 +59,17 @@ fn serve(paths: &Paths, detached: bool) -> Result<(), Failure> {
         let bound = woodward_server::bind(&paths.socket())
             .await
             .map_err(|error| failed("the daemon's socket", &error))?;
+        match wanted.unwrap_or_else(|| listen::load(paths)) {
+            Listen::Off => {}
+            Listen::On(address) => match woodward_server::listen(&engine, address).await {
+                Ok(address) => tracing::info!(%address, "signed events are taken over TCP"),
+                // Whoever asks for it now wants to know; otherwise work is worth more.
+                Err(error) if wanted.is_some() => {
+                    return Err(failed(&format!("events can't be taken on {address}"), &error));
+                }
+                Err(error) => tracing::error!(%address, %error, "events can't be taken over TCP"),
+            },
+        }
         tracing::info!(version = env!("CARGO_PKG_VERSION"), pid = std::process::id(), socket = %paths.socket().display(), "ready");
         let told = engine.clone();
         tokio::spawn(async move {

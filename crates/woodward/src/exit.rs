@@ -59,7 +59,7 @@ impl From<Code> for Exit {
         match code {
             Code::Usage => Self::Usage,
             Code::NotFound => Self::NotFound,
-            Code::WrongState | Code::Unavailable => Self::Failed,
+            Code::WrongState | Code::Unavailable | Code::Forbidden => Self::Failed,
             Code::GateFailed => Self::GateFailed,
             Code::Conflict => Self::Conflict,
             Code::NeedsPerson => Self::NeedsPerson,

@@ -117,7 +117,7 @@ fn run(cli: Cli, out: Output) -> Outcome<ExitCode> {
     if let Command::Up(up) = &command
         && up.foreground
     {
-        return Ok(daemon::run(session?.paths(), up.detached));
+        return Ok(daemon::run(session?.paths(), up.detached, up.listen));
     }
     // What needs neither daemon nor directory works also where there are none.
     if let Some(outcome) = command.offline(&out) {

@@ -7,6 +7,7 @@
 mod http;
 mod launch;
 mod translate;
+mod turn;
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,11 +28,6 @@ use crate::wire::{Order, Wire};
 
 /// How long it may take to come up. Half a minute is nothing special.
 const START_PATIENCE: Duration = Duration::from_secs(180);
-/// How often it is started: of two that make its database at once, one fails.
-const STARTS_MAX: u32 = 3;
-const START_PAUSE: Duration = Duration::from_secs(1);
-/// What it says then.
-const IN_THE_WAY: &[&str] = &["Failed query", "database is locked", "SQLITE_BUSY"];
 /// How long it may be idle with a message that it has not answered.
 const LULL_MAX: Duration = Duration::from_secs(10);
 /// How often it is told to go on.
@@ -49,10 +45,35 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     };
     let began = now();
     let password = format!("{}{}", fresh_uuid().simple(), fresh_uuid().simple());
-    let (program, (server, events, session)) = match come_up(spec, &password, wire).await {
-        Ok(up) => up,
-        Err(ending) => return Some(ending),
+    let deadline = Instant::now() + START_PATIENCE;
+    let late = || {
+        let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
+        Some(Ending::Unfit { note })
     };
+    let Ok(turn) = tokio::time::timeout_at(deadline, turn::Turn::take(spec)).await else {
+        return late();
+    };
+    let mut program = match Program::start(&launch::start(spec, &password), wire.raw()) {
+        Ok(program) => program,
+        Err(error) => return Some(common::not_started(spec, &error)),
+    };
+    let opened = tokio::time::timeout_at(deadline, open(spec, &mut program, &password)).await;
+    let (server, events, session) = match opened {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(Shut::Gone)) => {
+            let status = program.end().await;
+            return Some(common::gone(status, &program.complaints()));
+        }
+        Ok(Err(Shut::Refused(ending))) => {
+            end(&mut program).await;
+            return Some(ending);
+        }
+        Err(_) => {
+            end(&mut program).await;
+            return late();
+        }
+    };
+    turn.came_up();
     let version = session.get("version").and_then(Value::as_str);
     let started = Event::Started {
         session: Some(text(&session, "id").to_owned()),
@@ -82,40 +103,6 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     talk.hold().await
 }
 
-/// Starts the server, once more when another was in its way.
-async fn come_up(spec: &Spec, password: &str, wire: &Wire) -> Result<(Program, Opened), Ending> {
-    let mut starts = 0;
-    loop {
-        starts += 1;
-        let started = Program::start(&launch::start(spec, password), wire.raw());
-        let mut program = started.map_err(|error| common::not_started(spec, &error))?;
-        let opened = open(spec, &mut program, password);
-        match tokio::time::timeout(START_PATIENCE, opened).await {
-            Ok(Ok(opened)) => return Ok((program, opened)),
-            Ok(Err(Shut::Gone)) => {
-                let status = program.end().await;
-                let words = program.complaints();
-                if starts == STARTS_MAX || !IN_THE_WAY.iter().any(|part| words.contains(part)) {
-                    return Err(common::gone(status, &words));
-                }
-                tokio::time::sleep(START_PAUSE).await;
-            }
-            Ok(Err(Shut::Refused(ending))) => {
-                end(&mut program).await;
-                return Err(ending);
-            }
-            Err(_) => {
-                end(&mut program).await;
-                let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
-                return Err(Ending::Unfit { note });
-            }
-        }
-    }
-}
-
-/// A server that listens, what it tells, and the conversation.
-type Opened = (http::Server, http::Events, Value);
-
 /// Why there is no conversation.
 enum Shut {
     /// The server is gone.
@@ -125,7 +112,11 @@ enum Shut {
 }
 
 /// Waits for the server, and begins or finds the conversation.
-async fn open(spec: &Spec, program: &mut Program, password: &str) -> Result<Opened, Shut> {
+async fn open(
+    spec: &Spec,
+    program: &mut Program,
+    password: &str,
+) -> Result<(http::Server, http::Events, Value), Shut> {
     let address = loop {
         match program.line().await {
             Some(Line::Whole(line)) => {

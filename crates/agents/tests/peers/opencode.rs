@@ -30,7 +30,7 @@ const OPENCODE: Agent = Agent {
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let all: [Fact; 11] = [
+    let all: [Fact; 10] = [
         ("writes_commits_and_says_what_it_used", writes_and_commits),
         ("goes_on_in_the_same_conversation", resumes),
         ("hears_what_is_said_while_it_works", is_steered),
@@ -44,26 +44,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("is_interrupted", is_interrupted),
         ("tells_failures_of_the_provider_apart", fails),
         ("tells_what_keeps_it_from_starting", does_not_start),
-        ("is_started_again_when_another_was_in_its_way", starts_again),
     ];
     let all = all.into_iter();
     all.map(|(name, test)| trial(name, OPENCODE, test))
         .collect()
-}
-
-/// Of two that make its database at once, one ends with these words.
-fn starts_again(scene: Scene) {
-    let mark = scene.home().join("was-in-the-way");
-    let script = format!(
-        "if mkdir {}; then echo 'Error: Unexpected error\nFailed query: CREATE TABLE' >&2; exit 1; fi; \
-         exec opencode \"$@\"",
-        mark.display()
-    );
-    let mut spec = scene.spec();
-    spec.program = ["sh", "-c", &script, "opencode"].map(String::from).to_vec();
-    let (talk, events) = scene.hold("stand-in: write a.txt=hello; commit add a", spec);
-    assert_ended(&talk, &events, was_completed);
-    assert!(exists(&mark));
 }
 
 fn writes_and_commits(scene: Scene) {

@@ -1,7 +1,7 @@
 //! What can be done to one task: the verb in the address, and the body that goes with it.
 
 use super::{ClientError, Nothing, transport};
-use crate::{Answer, Approve, CancelTask, MergeTask, PauseTask, Text};
+use crate::{Answer, Approve, CancelTask, MergeTask, NewComment, PauseTask, Text};
 
 /// Something to be done to a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum TaskAction {
     Approve(Approve),
     /// Send its result back with what should be changed.
     Reject(Text),
+    /// Remark on its result.
+    Comment(NewComment),
     /// Queue it for landing.
     Merge(MergeTask),
     /// Give it up.
@@ -36,6 +38,7 @@ impl TaskAction {
             Self::Answer(_) => "answer",
             Self::Approve(_) => "approve",
             Self::Reject(_) => "reject",
+            Self::Comment(_) => "comment",
             Self::Merge(_) => "merge",
             Self::Cancel(_) => "cancel",
             Self::Pause(_) => "pause",
@@ -50,6 +53,7 @@ impl TaskAction {
             Self::Prompt(text) | Self::Reject(text) => transport::encode(text),
             Self::Answer(answer) => transport::encode(answer),
             Self::Approve(approve) => transport::encode(approve),
+            Self::Comment(comment) => transport::encode(comment),
             Self::Merge(merge) => transport::encode(merge),
             Self::Cancel(note) | Self::Pause(note) => transport::encode(note),
             Self::Resume | Self::Retry | Self::Remove => transport::encode(&Nothing {}),

@@ -55,7 +55,7 @@ pub(super) fn changes_requested(change: &mut Change<'_>, message: MessageId) -> 
     }
 }
 
-pub(super) fn paused(change: &mut Change<'_>, reason: &Note) -> Decided {
+pub(super) fn paused(change: &mut Change<'_>, reason: &Note, actor: &Actor) -> Decided {
     let back = match change.state() {
         State::Queued {
             purpose, run_at, ..
@@ -80,7 +80,10 @@ pub(super) fn paused(change: &mut Change<'_>, reason: &Note) -> Decided {
     };
     change.revoke();
     change.go(State::Paused {
-        reason: PauseReason::Person(reason.clone()),
+        reason: match actor {
+            Actor::Person(_) => PauseReason::Person(reason.clone()),
+            _ => PauseReason::Rule(reason.clone()),
+        },
         back,
     });
     Ok(())

@@ -7,13 +7,16 @@ mod agents;
 use std::collections::BTreeMap;
 
 use woodward_core::backoff::Backoff;
+use woodward_core::fix::KindLimits;
+use woodward_core::gate::GateKind;
 
 use super::branch::{self, BranchPattern};
 use super::environment::Variables;
 use super::error::{Problem, printable};
 use super::file::{File, GateFile, Review, WorktreeFile};
-use super::later::{Condition, Reaction, ReactionAction, Trigger};
+use super::gate::{Condition, is_rerun, kind_of};
 use super::near::nearest;
+use super::reaction;
 use super::tree::{Node, Step, Step::Item, Step::Key};
 use super::{
     Budget, Config, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy, ReviewRule,
@@ -23,14 +26,19 @@ use super::{
 /// The most gates: as many as one fix cycle can be about.
 const GATES_MAX: usize = woodward_core::fix::GATES_MAX;
 
-struct Findings<'a> {
+pub(super) struct Findings<'a> {
     tree: &'a Node,
     problems: Vec<Problem>,
     inactive: Vec<Inactive>,
 }
 
 impl Findings<'_> {
-    fn wrong(&mut self, path: &[Step<'_>], what: impl Into<String>, hint: impl Into<String>) {
+    pub(super) fn wrong(
+        &mut self,
+        path: &[Step<'_>],
+        what: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
         let hint = Some(hint.into()).filter(|hint| !hint.is_empty());
         self.problems.push(Problem {
             path: shown(path),
@@ -76,13 +84,14 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
         let hint = "write a branch's name, such as `main`";
         findings.wrong(&[Key("orchestrator"), Key("base")], what, hint);
     }
-    let policy = policy(&file);
+    let mut policy = policy(&file);
     let limits = Limits {
         running_max: Some(file.orchestrator.max_concurrent.value()),
         review_max: file.orchestrator.review_max.map(|max| max.value()),
     };
-    reactions(&file.reactions, &mut findings);
     sections(&file, &mut findings);
+    let reactions = reaction::checked(file.reactions, &mut findings);
+    reaction::limit(&mut policy, &reactions);
     let gates = gates(file.gates, &mut findings);
     let worktree = worktree(file.worktree, &mut findings);
     let agents = agents::Agents::checked(
@@ -109,6 +118,8 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
                 price_known: true,
             },
             gates,
+            scope: file.scope,
+            reactions,
             policy,
             limits,
             inactive: findings.inactive,
@@ -138,6 +149,7 @@ fn plain(variables: &Variables) -> BTreeMap<String, String> {
 fn policy(file: &File) -> Policy {
     let per_gate_max = file.limits.fix_cycles.value();
     let total = file.limits.fix_cycles_total.map(|total| total.value());
+    let by_kind = file.limits.fix_cycles_by_kind;
     Policy {
         attempts_max: file.limits.attempts.value(),
         conflicts_max: file.limits.conflicts.value(),
@@ -149,6 +161,12 @@ fn policy(file: &File) -> Policy {
         fix: FixBudget {
             per_gate_max,
             total_max: total.unwrap_or(per_gate_max * 2),
+            per_kind_max: KindLimits {
+                test: by_kind.test.map(|max| max.value()),
+                lint: by_kind.lint.map(|max| max.value()),
+                build: by_kind.build.map(|max| max.value()),
+                custom: by_kind.custom.map(|max| max.value()),
+            },
         },
         budget: Budget {
             tokens_max: file.budget.tokens.map(|tokens| tokens.value().into()),
@@ -200,42 +218,42 @@ fn gates(gates: Vec<GateFile>, findings: &mut Findings<'_>) -> Vec<GateSpec> {
             let what = "the gate has no `paths`";
             findings.wrong(&path("when"), what, "add `paths: [\"src/**\"]`");
         }
-        let later = [
-            (
-                !gate.paths.is_empty(),
-                "paths",
-                "the gate runs for every change until then",
-            ),
-            (
-                gate.when.is_some(),
-                "when",
-                "the gate runs for every change until then",
-            ),
-            (
-                !gate.needs.is_empty(),
-                "needs",
-                "gates run in the order of the file until then",
-            ),
-            (
-                gate.kind.is_some(),
-                "kind",
-                "all gates are treated alike until then",
-            ),
-            (
-                !gate.env.is_empty(),
-                "env",
-                "use `environment.set` until then",
-            ),
-        ];
-        for (_, key, what) in later.into_iter().filter(|(given, ..)| *given) {
-            findings.inactive(&path(key), format!("comes later; {what}"));
+        if gate.when == Some(Condition::Always) && !gate.paths.is_empty() {
+            let what = "the gate has `paths` and is to run always";
+            findings.wrong(&path("when"), what, "leave one of them out");
+        }
+        for (nth, needed) in gate.needs.iter().enumerate() {
+            let advisory = gates[..at]
+                .iter()
+                .any(|it| it.name.0 == needed.0 && !it.required);
+            if gate.required && advisory {
+                let what = format!(
+                    "the gate is required, but needs `{}`, which is not",
+                    needed.0
+                );
+                let place = [Key("gates"), Item(at), Key("needs"), Item(nth)];
+                findings.wrong(&place, what, "make both `required`, or neither");
+            }
         }
     }
-    let spec = |gate: GateFile| GateSpec {
-        name: gate.name.0,
-        command: gate.command,
-        timeout: gate.timeout.0,
-        required: gate.required,
+    let spec = |gate: GateFile| {
+        let kind = gate
+            .kind
+            .map_or_else(|| kind_of(&gate.name.0, &gate.command), GateKind::from);
+        GateSpec {
+            name: gate.name.0,
+            command: gate.command,
+            timeout: gate.timeout.0,
+            required: gate.required,
+            kind,
+            paths: gate.paths,
+            needs: gate.needs.into_iter().map(|needed| needed.0).collect(),
+            env: plain(&gate.env),
+            junit: gate.junit,
+            rerun: gate.rerun.unwrap_or_else(|| is_rerun(kind)),
+            quick: gate.quick,
+            cores: gate.cores.map(|cores| cores.value()),
+        }
     };
     gates.into_iter().map(spec).collect()
 }
@@ -281,34 +299,6 @@ fn worktree(file: WorktreeFile, findings: &mut Findings<'_>) -> Option<Worktree>
         branch,
         directory: file.directory,
     })
-}
-
-fn reactions(reactions: &[Reaction], findings: &mut Findings<'_>) {
-    for (at, rule) in reactions.iter().enumerate() {
-        let path: &[Step<'_>] = &[Key("reactions"), Item(at)];
-        let trigger = [path, &[Key("trigger")]].concat();
-        let action = [path, &[Key("action")]].concat();
-        if rule.trigger == Trigger::Schedule && rule.cron.is_none() {
-            let hint = "add `cron: \"0 6 * * 1-5\"`";
-            findings.wrong(&trigger, "a schedule needs `cron`", hint);
-        }
-        if rule.action == ReactionAction::Run && rule.command.is_none() {
-            findings.wrong(&action, "`run` needs a `command`", "add `command: …`");
-        }
-        if rule.action != ReactionAction::Run && rule.command.is_some() {
-            let command = [path, &[Key("command")]].concat();
-            findings.wrong(&command, "only the action `run` has a `command`", "");
-        }
-        if rule.trigger != Trigger::Schedule && rule.cron.is_some() {
-            let cron = [path, &[Key("cron")]].concat();
-            findings.wrong(&cron, "only the trigger `schedule` has `cron`", "");
-        }
-    }
-    if !reactions.is_empty() {
-        let what =
-            "rules come later; until then failing gates go back to the agent within `limits`";
-        findings.inactive(&[Key("reactions")], what);
-    }
 }
 
 fn sections(file: &File, findings: &mut Findings<'_>) {

@@ -135,12 +135,7 @@ pub fn propose(files: &Files) -> Vec<Proposal> {
             continue;
         };
         proposals.push(Proposal {
-            gate: GateSpec {
-                name: gate,
-                command: Command::Shell(idea.command),
-                timeout: Millis::from_mins(10),
-                required: true,
-            },
+            gate: GateSpec::new(gate, Command::Shell(idea.command), Millis::from_mins(10)),
             because: idea.because,
         });
     }

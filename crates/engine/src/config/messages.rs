@@ -47,7 +47,7 @@ zzz: 1
        |
      3 | zzz: 1
        | ^^^
-       = hint: known keys here: orchestrator, agent, agents, permissions, gates, review, worktree, merge, limits, budget, environment, logs, reactions, queue, notify, isolation, forge, tracker
+       = hint: known keys here: orchestrator, agent, agents, permissions, gates, review, scope, worktree, merge, limits, budget, environment, logs, reactions, queue, notify, isolation, forge, tracker
     "#);
 }
 
@@ -455,5 +455,48 @@ fn a_command_in_a_mapping_is_refused() {
        |
      1 | agents: { mine: { command: { run: x } } }
        |                            ^
+    "#);
+}
+
+#[test]
+fn a_rule_that_can_not_work_is_refused_at_its_place() {
+    let text = r#"reactions:
+  - trigger: ci-failed
+    action: send-to-agent
+    prompt: "Fix {{error}}"
+  - { trigger: schedule, cron: "0 25 * * *", action: pause }
+  - { trigger: task-failed, action: run }
+  - { trigger: task-landed, action: merge, name: x }
+"#;
+    insta::assert_snapshot!(refused(text), @r#"
+    woodward.yaml:4:13: reactions[0].prompt: there is no value `error`
+       |
+     4 |     prompt: "Fix {{error}}"
+       |             ^^^^^^^^^^^^^^^
+       = hint: did you mean `{{errors}}`?
+
+    woodward.yaml:5:32: reactions[1].cron: the cron expression makes no sense: `25` is no hour (0 to 23)
+       |
+     5 |   - { trigger: schedule, cron: "0 25 * * *", action: pause }
+       |                                ^^^^^^^^^^^^
+       = hint: five fields: minute, hour, day, month, day of the week, such as `0 6 * * 1-5`
+
+    woodward.yaml:5:54: reactions[1].action: `schedule` is about no task, so there is nothing to pause
+       |
+     5 | … { trigger: schedule, cron: "0 25 * * *", action: pause }
+       |                                                    ^^^^^
+       = hint: use `notify`, `run` or `create`
+
+    woodward.yaml:6:37: reactions[2].action: `run` needs a `command`
+       |
+     6 |   - { trigger: task-failed, action: run }
+       |                                     ^^^
+       = hint: add `command: …`
+
+    woodward.yaml:7:50: reactions[3].name: only the action `create` has a `name`
+       |
+     7 |   - { trigger: task-landed, action: merge, name: x }
+       |                                                  ^
+       = hint: remove it
     "#);
 }

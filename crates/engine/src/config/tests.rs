@@ -63,12 +63,19 @@ fn the_everyday_form_is_understood() {
 }
 
 #[test]
-fn the_form_with_reactions_is_understood_and_reported_as_not_yet_active() {
+fn the_form_with_reactions_is_understood() {
     let config = parse(REACTIVE);
     assert_eq!(config.limits().running_max, Some(10));
     assert_eq!(config.runtime, Runtime::Tmux);
-    let keys: Vec<_> = config.inactive().into_iter().map(|i| i.key).collect();
-    assert_eq!(keys, ["reactions"]);
+    assert_eq!(config.inactive(), []);
+    let rules: Vec<_> = config.reactions().iter().map(|r| &r.rule.id).collect();
+    assert_eq!(
+        rules,
+        ["ci-failed/send-to-agent", "changes-requested/send-to-agent"]
+    );
+    assert!(config.reactions().iter().all(|reaction| !reaction.built_in));
+    assert_eq!(config.policy().fix.per_gate_max, 3);
+    assert_eq!(config.policy().fix.total_max, 3, "its limit is the task's");
     assert_eq!(shown(config.agent(None).unwrap()), "ClaudeCode: claude");
 }
 
@@ -256,22 +263,7 @@ fn everything_of_later_is_reported() {
          tracker: {}\n",
     );
     let keys: Vec<_> = config.inactive().into_iter().map(|i| i.key).collect();
-    assert_eq!(
-        keys,
-        [
-            "reactions",
-            "queue",
-            "notify",
-            "isolation",
-            "forge",
-            "tracker",
-            "gates[0].paths",
-            "gates[0].when",
-            "gates[0].kind",
-            "gates[0].env",
-            "gates[1].needs",
-        ]
-    );
+    assert_eq!(keys, ["queue", "notify", "isolation", "forge", "tracker",]);
 }
 
 #[test]

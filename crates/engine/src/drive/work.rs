@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use woodward_agents::{Conversation, Kind};
 use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::event::{Fault, Outcome};
+use woodward_core::reaction::STALLED;
 use woodward_core::state::Purpose;
 use woodward_core::task::Worktree;
 use woodward_core::{AgentName, CommitId, Fact, MessageId, Note, RunId};
@@ -27,6 +28,8 @@ use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
 use crate::{clock, files, run_env};
 
 /// How often a working agent's branch is looked at, for people.
+/// A run's prompt, in its directory.
+pub(crate) const PROMPT_FILE: &str = "prompt.md";
 const PROGRESS_EVERY: Duration = Duration::from_secs(3);
 /// How often a conversation is looked at.
 const TALK_LOOK: Duration = Duration::from_millis(100);
@@ -192,7 +195,7 @@ impl Driver {
                 broke(format!("the host of {title} was ended by signal {signal}"))
             }
             Cause::TimedOut => broke(format!("{title} ran out of time")),
-            Cause::Stalled => broke(format!("{title} did nothing for too long")),
+            Cause::Stalled => broke(format!("{title} did nothing {STALLED}")),
             Cause::Stopped => broke(format!("{title} was stopped")),
             Cause::NotStarted(why) => broke(format!("{title} could not be started: {why}")),
         }
@@ -273,7 +276,7 @@ impl Driver {
         let prompt = self
             .prompt(scene, worktree, purpose, &begun.messages, earlier.is_some())
             .await?;
-        let prompt_file = dir.join("prompt.md");
+        let prompt_file = dir.join(PROMPT_FILE);
         let write = |file: &Path, bytes: &[u8]| {
             files::save(file, bytes).map_err(EngineError::file(file.display().to_string()))
         };
@@ -575,7 +578,7 @@ fn ending_words(exit: Option<&Exit>, dir: &Path) -> Option<String> {
             format!("the agent was ended by signal {signal}{}", last_words())
         }
         Cause::TimedOut => format!("the agent ran out of time{}", last_words()),
-        Cause::Stalled => format!("the agent wrote nothing for too long{}", last_words()),
+        Cause::Stalled => format!("the agent wrote nothing {STALLED}{}", last_words()),
         Cause::Stopped => "the agent was stopped".to_owned(),
         Cause::NotStarted(why) => format!("the agent could not be started: {why}"),
     })

@@ -132,11 +132,20 @@ impl Engine {
         let (State::Review { .. } | State::Landing { intent: None, .. }) = &found.task.state else {
             return Err(not_ready(&found.task, &found.task.state.clone()));
         };
-        let message = self.post(&found.task, text.text, "the reason").await?;
+        let (words, remarks) = self.words_of_rejection(&found, &text.text).await?;
+        let message = self.post(&found.task, words, "the reason").await?;
         let fact = Fact::ChangesRequested { message };
-        Ok(self
+        let sent = remarks.len();
+        let done = self
             .tell(found, fact, format!("{name} goes back to its agent"))
-            .await?)
+            .await?;
+        // After the word was given: rather twice to the agent than never.
+        self.remarks_sent(remarks).await?;
+        Ok(match sent {
+            0 => done,
+            1 => hint(done, "1 remark went with it".into()),
+            sent => hint(done, format!("{sent} remarks went with it")),
+        })
     }
 
     /// Stops a task for now.

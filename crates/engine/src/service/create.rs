@@ -14,6 +14,11 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::project::Project;
 
+/// The longest label.
+const LABEL_BYTES_MAX: usize = 64;
+/// The most labels of a task.
+const LABELS_MAX: usize = 16;
+
 impl Engine {
     /// Creates tasks in the project of `root`, all or none.
     ///
@@ -111,7 +116,6 @@ impl Engine {
             event: EventId::new(fresh_uuid()),
             project: project.id(),
             idempotency_key: key.map(|key| format!("{key}/{name}")),
-            name,
             spec: TaskSpec {
                 priority: draft.priority,
                 after,
@@ -122,7 +126,10 @@ impl Engine {
                 yolo: draft.yolo,
                 review: draft.review,
                 budget: None,
+                paths: draft.paths,
+                labels: labels(draft.labels)?,
             },
+            name,
             prompt,
         })
     }
@@ -138,6 +145,28 @@ fn task_name(given: &str) -> Result<TaskName, Problem> {
                 None => problem.hint("use small letters, digits, `-`, `_` and `.`"),
             }
         })
+}
+
+/// Labels without doubles, in order.
+fn labels(given: Vec<String>) -> Result<Vec<String>, Problem> {
+    let mut labels = Vec::new();
+    for label in given {
+        let label = label.trim();
+        let bad = label.is_empty() || label.len() > LABEL_BYTES_MAX;
+        if bad || label.chars().any(char::is_control) {
+            let what = format!("`{}` is no label", label.escape_debug());
+            return Err(Problem::new(Code::Usage, what)
+                .hint(format!("write 1 to {LABEL_BYTES_MAX} printable characters")));
+        }
+        if !labels.iter().any(|known| known == label) {
+            labels.push(label.to_owned());
+        }
+    }
+    if labels.len() > LABELS_MAX {
+        let what = format!("{} labels are too many", labels.len());
+        return Err(Problem::new(Code::Usage, what).hint(format!("at most {LABELS_MAX}")));
+    }
+    Ok(labels)
 }
 
 fn prompt(name: &TaskName, text: String) -> Result<NewMessage, Problem> {

@@ -8,12 +8,14 @@ use woodward_core::event::{Fault, Outcome};
 use woodward_core::gate::Verdict;
 use woodward_core::state::{Purpose, Question};
 use woodward_core::{
-    Fact, MessageId, Millis, Note, RunId, State, StateKind, Task, TaskSpec, Timestamp,
+    EventSeq, Fact, MessageId, Millis, Note, RunId, State, StateKind, Task, TaskSpec, Timestamp,
 };
 
 use super::world::{World, claim_of, commit_of, gates, message};
 use crate::ids::fresh_uuid;
-use crate::records::{Delivery, GateResult, Run, RunState};
+use crate::records::{
+    CursorMove, Delivery, EntryKind, EntryState, GateResult, NewEntry, RecordEntries, Run, RunState,
+};
 use crate::store::Store;
 
 /// Fills a fresh store; the tasks, one in each state, as they are in the end.
@@ -40,6 +42,8 @@ pub async fn populate(store: Arc<dyn Store>) -> Vec<Task> {
     tasks.push(world.claim_one().await);
     tasks.extend(resting(&world).await);
 
+    ledger(&world, &tasks[0]).await;
+
     let mut live = Vec::new();
     for task in &tasks {
         live.push(world.reload(task).await);
@@ -48,6 +52,34 @@ pub async fn populate(store: Arc<dyn Store>) -> Vec<Task> {
         live.iter().map(|task| task.state.kind()).collect();
     assert_eq!(kinds.len(), StateKind::ALL.len(), "every state: {kinds:?}");
     live
+}
+
+/// A follower with one entry of each kind and state.
+async fn ledger(world: &World, task: &Task) {
+    let mut entries = Vec::new();
+    for kind in EntryKind::ALL {
+        for state in EntryState::ALL {
+            entries.push(NewEntry {
+                key: format!("{}/{}", kind.as_str(), state.as_str()),
+                kind,
+                project: world.project,
+                task: (state != EntryState::Pending).then_some(task.id),
+                state,
+                wait: Millis(0),
+                doc: serde_json::json!({ "said": "'quoted' and 日本" }),
+            });
+        }
+    }
+    let record = RecordEntries {
+        cursor: Some(CursorMove {
+            name: "reactions".into(),
+            from: None,
+            to: EventSeq(7),
+        }),
+        entries,
+        close: Vec::new(),
+    };
+    world.store.record_entries(record).await.expect("records");
 }
 
 fn run_of(task: &Task) -> RunId {
@@ -129,6 +161,7 @@ async fn recorded(world: &World) -> Task {
         exit_code: Some(0),
         duration: Millis(1_500),
         at: Timestamp(6),
+        detail: crate::records::GateDetail::default(),
     };
     world
         .store

@@ -66,10 +66,29 @@ impl Op for Retain {
                 &[policy.archived_events.into(), ROWS_MAX.into()],
             )
             .await?;
+        let entries_removed = conn
+            .execute(
+                "DELETE FROM ledger WHERE id IN (SELECT id FROM ledger
+                     WHERE finished_at IS NOT NULL AND finished_at <= now_ms() - $1
+                     AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = ledger.task
+                         AND tasks.state NOT IN ('landed', 'cancelled', 'superseded'))
+                     ORDER BY finished_at LIMIT $2)",
+                &[policy.finished_entries.into(), ROWS_MAX.into()],
+            )
+            .await?;
+        let verdicts_removed = conn
+            .execute(
+                "DELETE FROM gate_cache WHERE (project, key) IN (SELECT project, key
+                     FROM gate_cache WHERE at <= now_ms() - $1 LIMIT $2)",
+                &[policy.gate_verdicts.into(), ROWS_MAX.into()],
+            )
+            .await?;
         let report = RetentionReport {
+            verdicts_removed,
             tasks_archived: archived,
             effects_removed,
             events_removed,
+            entries_removed,
             policy,
         };
         if !report.is_empty() {

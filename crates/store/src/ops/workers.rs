@@ -37,6 +37,12 @@ impl Op for RegisterWorker {
             &[self.id.into()],
         )
         .await?;
+        conn.execute(
+            "UPDATE ledger SET run_at = now_ms(), holder = NULL
+             WHERE state = 'pending' AND holder = $1",
+            &[self.id.into()],
+        )
+        .await?;
         let rows = conn
             .query(
                 "INSERT INTO workers (id, host, pid, version, started_at, seen_at)

@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use woodward_api::Health;
 
-use crate::failure::Outcome;
+use crate::daemon::listen::{self, Listen};
+use crate::failure::{Failure, Outcome};
 use crate::launch;
 use crate::render::text::count;
 use crate::session::Session;
@@ -16,12 +17,16 @@ const PROBE: Duration = Duration::from_secs(5);
 /// Start the daemon (commands that need it do so by themselves)
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward up\n  woodward up --foreground         for systemd, or to see it run"
+    before_help = "Examples:\n  woodward up\n  woodward up --foreground         for systemd, or to see it run\n  woodward up --listen 127.0.0.1:7420\n                                   take signed news from a CI; see docs/reactions.md"
 )]
 pub(crate) struct Up {
     /// Run it here, until Ctrl-C
     #[arg(long)]
     pub(crate) foreground: bool,
+    /// Also take signed events over TCP, on this address from now on; `off` ends
+    /// it. Only events: nothing else can be asked for there
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<Listen>,
     /// Leave the terminal's session first
     #[arg(long, hide = true, requires = "foreground")]
     pub(crate) detached: bool,
@@ -30,7 +35,15 @@ pub(crate) struct Up {
 impl Up {
     /// Does it, in the background.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
+        if let Some(wanted) = self.listen {
+            listen::save(session.paths(), wanted)
+                .map_err(|error| Failure::failed(format!("the address can't be kept: {error}")))?;
+        }
         let (health, verb) = match session.client().health(PROBE).await {
+            Ok(health) if self.listen.is_some_and(|wanted| !wanted.is(&health)) => {
+                return Err(Failure::failed("the daemon runs already, and not so")
+                    .hint("start it again; agents go on meanwhile: woodward down && woodward up"));
+            }
             Ok(health) => (health, "runs already"),
             Err(error) if error.is_daemon_gone() => (launch::start(session).await?, "runs"),
             Err(error) => return Err(error.into()),
@@ -46,10 +59,14 @@ fn told(health: &Health, verb: &str) -> String {
         database,
         state_dir,
         running,
+        listen,
         ..
     } = health;
     let agents = count(u64::from(*running), "agent");
+    let listen = listen.as_ref().map_or(String::new(), |address| {
+        format!("events: http://{address}/api/v1/events\n")
+    });
     format!(
-        "daemon {version} {verb} (pid {pid}, {database}, {agents} running)\nstate: {state_dir}\n"
+        "daemon {version} {verb} (pid {pid}, {database}, {agents} running)\nstate: {state_dir}\n{listen}"
     )
 }

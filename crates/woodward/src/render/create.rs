@@ -55,11 +55,20 @@ fn wishes(draft: &TaskDraft) -> String {
     if draft.yolo {
         wishes += "; never asks";
     }
+    if !draft.paths.is_empty() {
+        wishes += &format!("; keeps to {}", draft.paths.join(", "));
+    }
     if let Some(base) = &draft.base {
         wishes += &format!("; base {base}");
     }
     if let Some(review) = draft.review {
         wishes += &format!("; review {}", crate::commands::create::word(review));
+    }
+    if !draft.labels.is_empty() {
+        wishes += &format!(
+            "; label {}",
+            super::text::one_line(&draft.labels.join(", "))
+        );
     }
     wishes
 }

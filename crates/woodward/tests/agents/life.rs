@@ -194,6 +194,20 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     assert!(place.show("next").runs.is_empty(), "it was not started");
 }
 
+/// Three at once on a machine where the program never ran: what it makes at its first start is made
+/// by several.
+pub(crate) fn begin_together(programs: &Programs, agent: &str, _: &Table) {
+    let place = Place::new(programs, &[agent], "limits: { attempts: 1 }\n");
+    let names = ["one", "two", "three"];
+    for name in names {
+        let prompt = format!("Please.\nstand-in: write {name}.txt={name}; commit add {name}");
+        place.ok(&["create", name, "-p", &prompt]);
+    }
+    for name in names {
+        place.reaches(name, &["review"]);
+    }
+}
+
 /// Cancelled in the middle of a tool call: nothing of it lives.
 pub(crate) fn ends(programs: &Programs, agent: &str, table: &Table) {
     let place = Place::new(programs, &[agent], "");

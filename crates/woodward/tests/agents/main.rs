@@ -28,7 +28,7 @@ fn main() {
     };
     let table = Arc::new(Table::default());
     let mut trials = Vec::new();
-    let each: [(&str, Case); 4] = [
+    let each: [(&str, Case); 5] = [
         (
             "one_shot::{}_writes_and_commits",
             one_shot::writes_and_commits,
@@ -36,6 +36,7 @@ fn main() {
         ("life::{}_lands", life::lands),
         ("life::{}_is_unlucky", life::is_unlucky),
         ("life::{}_ends", life::ends),
+        ("life::three_of_{}_begin", life::begin_together),
     ];
     for (name, test) in each {
         for program in programs.all() {

@@ -216,6 +216,7 @@ fn a_timeline_in_a_pipe() {
                 fact: "created".into(),
                 state: StateKind::Draft,
                 text: "created as a draft".into(),
+                told: None,
             }],
         })
     });
@@ -345,6 +346,7 @@ fn the_daemon_that_runs_is_told() {
             state_dir: "/home/ada/.local/state/woodward".into(),
             ready: true,
             running: 2,
+            listen: None,
         })
     });
     assert_snapshot!(place.seen(&["up"]), @"

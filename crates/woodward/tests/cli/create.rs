@@ -78,10 +78,14 @@ fn every_wish_is_sent_and_acknowledged() {
         "next",
         "--review",
         "never",
+        "--label",
+        "web",
+        "--label",
+        "urgent",
     ];
     assert_snapshot!(place.seen(&args), @"
-    $ woodward create fix-login -p Fix #12 --after docs --after prices --priority -3 --agent mine,codex --model opus --yolo --base next --review never
-    created fix-login (queued; after docs, prices; priority -3; agent mine,codex; model opus; never asks; base next; review never) 01900000-0000-7000-8000-000000000001
+    $ woodward create fix-login -p Fix #12 --after docs --after prices --priority -3 --agent mine,codex --model opus --yolo --base next --review never --label web --label urgent
+    created fix-login (queued; after docs, prices; priority -3; agent mine,codex; model opus; never asks; base next; review never; label web, urgent) 01900000-0000-7000-8000-000000000001
     !   ↳ woodward status
     ");
     let task = created(&standin).tasks.remove(0);
@@ -98,7 +102,11 @@ fn every_wish_is_sent_and_acknowledged() {
       "model": "opus",
       "yolo": true,
       "base": "next",
-      "review": "never"
+      "review": "never",
+      "labels": [
+        "web",
+        "urgent"
+      ]
     }
     "#);
 }

@@ -164,6 +164,7 @@ fn a_stop_waits_until_the_daemon_is_gone() {
             state_dir: "/state".into(),
             ready: true,
             running: 3,
+            listen: None,
         })
     });
     let mut child = place.command(&["down"]).spawn().unwrap();

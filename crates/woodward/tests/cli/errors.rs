@@ -152,7 +152,10 @@ fn a_wrong_command_line_is_exit_2() {
     for args in [
         &["merge"][..],
         &["frobnicate"],
-        &["reject", "a"],
+        &["comment", "a"],
+        &["comment", "a", "x:0", "-m", "y"],
+        &["reaction"],
+        &["up", "--listen", "nowhere"],
         &["wait", "a", "--until", "nonsense"],
         &["logs", "a", "--run", "0"],
         &["status", "--watch", "--json"],

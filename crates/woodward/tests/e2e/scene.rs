@@ -172,6 +172,11 @@ impl Scene {
         })
     }
 
+    /// Asks the daemon how it is, which takes it a moment.
+    pub(crate) fn daemon_state(&self) {
+        self.run(&["--no-daemon", "status"]);
+    }
+
     /// The daemon's process.
     pub(crate) fn daemon_pid(&self) -> i32 {
         let health: woodward_api::Health = self.json(&["up"]);

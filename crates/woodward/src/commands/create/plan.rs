@@ -83,9 +83,13 @@ struct Entry {
     #[serde(default)]
     yolo: bool,
     #[serde(default)]
+    paths: Names,
+    #[serde(default)]
     base: Option<String>,
     #[serde(default)]
     review: Option<ReviewRule>,
+    #[serde(default)]
+    labels: Names,
 }
 
 /// One name, or a list of them.
@@ -99,6 +103,15 @@ enum Names {
 impl Default for Names {
     fn default() -> Self {
         Self::Many(Vec::new())
+    }
+}
+
+impl From<Names> for Vec<String> {
+    fn from(names: Names) -> Self {
+        match names {
+            Names::One(name) => vec![name],
+            Names::Many(names) => names,
+        }
     }
 }
 
@@ -118,16 +131,15 @@ fn yaml(text: &str) -> Result<Vec<TaskDraft>, String> {
     let draft = |entry: Entry| TaskDraft {
         name: entry.name,
         prompt: entry.prompt,
-        after: match entry.after {
-            Names::One(name) => vec![name],
-            Names::Many(names) => names,
-        },
+        after: entry.after.into(),
+        paths: entry.paths.into(),
         priority: entry.priority,
         agent: entry.agent,
         model: entry.model,
         yolo: entry.yolo,
         base: entry.base,
         review: entry.review,
+        labels: entry.labels.into(),
     };
     entries
         .map(|entries| entries.into_iter().map(draft).collect())

@@ -1,0 +1,122 @@
+//! Reactions: following what happens and doing what rules say about it.
+//!
+//! What happened is read from the log with a durable cursor (`follow`), from signals that came from
+//! outside (`signal`) and from the clock; which rules answer is decided by `woodward_core::reaction`
+//! (`consider`); what they ask for is put into the ledger under the evidence's key, together with
+//! the cursor, and performed from there (`perform`). The same evidence is therefore acted on once,
+//! however often it is seen and wherever a crash falls. Rules come from the trusted base, never from
+//! a task's branch.
+
+pub(crate) mod consider;
+mod follow;
+pub(crate) mod material;
+mod perform;
+pub(crate) mod secret;
+pub(crate) mod signal;
+pub(crate) mod template;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+use woodward_core::reaction::{Deed, Occurrence, Rule, Trigger};
+use woodward_core::{CommitId, ProjectId, TaskId, TaskName};
+use woodward_store::Wakeups;
+
+use crate::engine::Inner;
+
+/// How often the clock is looked at for schedules.
+const CLOCK_EVERY: Duration = Duration::from_secs(5);
+
+/// What the ledger says of a reaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// The rule, by its name.
+    pub(crate) rule: String,
+    /// What happened.
+    pub(crate) trigger: Trigger,
+    /// What is done about it.
+    pub(crate) deed: Deed,
+    /// The task, by its name.
+    pub(crate) task: Option<TaskName>,
+    /// The commit that it is about.
+    pub(crate) head: Option<CommitId>,
+    /// What happened, in one sentence.
+    pub(crate) note: String,
+    /// Which time it is for this rule and task, from 1; 0 where it is not counted.
+    pub(crate) time: u32,
+    /// Why it is done, or why not.
+    pub(crate) why: String,
+    /// What the agent or the person is told.
+    pub(crate) text: Option<String>,
+    /// Only if the task is no better by then.
+    #[serde(default)]
+    pub(crate) unless_better: bool,
+    /// What became of it.
+    #[serde(default)]
+    pub(crate) outcome: Option<String>,
+}
+
+/// The ledger's key of what a rule does about an occurrence.
+pub(crate) fn key(
+    rule: &Rule,
+    project: ProjectId,
+    task: Option<TaskId>,
+    occurrence: &Occurrence,
+) -> String {
+    let about = task.map_or_else(|| project.to_string(), |task| task.to_string());
+    let evidence = digest(&occurrence.evidence_text());
+    format!("reaction/{}/{about}/{evidence}", rule.id)
+}
+
+/// A short name of a text, the same for ever.
+pub(crate) fn digest(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().take(16).map(|b| format!("{b:02x}")).collect()
+}
+
+/// An id that follows from a key: whatever is recorded under it is recorded once.
+pub(crate) fn derived_id(key: &str, purpose: &str) -> Uuid {
+    let hash = Sha256::digest(format!("{purpose}\n{key}").as_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// Follows, considers and performs until the engine stops.
+pub(crate) async fn run(inner: Arc<Inner>) {
+    let mut wakeups: Wakeups = inner.store.wakeups();
+    let mut followers = follow::Followers::default();
+    let mut clock = tokio::time::Instant::now();
+    loop {
+        if let Err(error) = followers.follow(&inner).await {
+            tracing::warn!(%error, "what happened could not be considered; it comes again");
+        }
+        if let Err(error) = signal::take(&inner).await {
+            tracing::warn!(%error, "signals could not be considered; they come again");
+        }
+        if clock <= tokio::time::Instant::now() {
+            clock = tokio::time::Instant::now() + CLOCK_EVERY;
+            followers.schedules(&inner).await;
+        }
+        if let Err(error) = perform::take(&inner).await {
+            tracing::warn!(%error, "reactions could not be taken");
+        }
+        wakeups.next().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_follows_from_its_key_and_purpose() {
+        assert_eq!(derived_id("a", "message"), derived_id("a", "message"));
+        assert_ne!(derived_id("a", "message"), derived_id("a", "event"));
+        assert_ne!(derived_id("a", "message"), derived_id("b", "message"));
+        assert_eq!(digest("a").len(), 32);
+    }
+}

@@ -1,0 +1,232 @@
+//! What rules look at and templates are filled with: gathered here, bounded, and only when a rule
+//! wants it.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use woodward_core::reaction::{Case, Occurrence, Trigger};
+use woodward_core::risk::{Touched, signals};
+use woodward_core::{Task, TaskId};
+use woodward_store::{EntryFilter, EntryKind, EntryState};
+
+use super::signal::Signal;
+use super::template::Values;
+use crate::config::Config;
+use crate::engine::Inner;
+use crate::error::Result;
+use crate::gate::LastFailure;
+use crate::git::Side;
+use crate::project::Project;
+use crate::supervise;
+
+/// How much of each failing gate's output is shown.
+const HEAD_BYTES: usize = 4 * 1024;
+const TAIL_BYTES: usize = 8 * 1024;
+/// The most files that are named.
+const FILES_MAX: usize = 200;
+
+/// A remark on a task's work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Comment {
+    /// Who made it.
+    #[serde(default)]
+    pub(crate) author: String,
+    /// The file, where it is about one.
+    #[serde(default)]
+    pub(crate) file: Option<String>,
+    /// The line.
+    #[serde(default)]
+    pub(crate) line: Option<u32>,
+    /// What it says.
+    pub(crate) text: String,
+}
+
+impl Comment {
+    /// Where it is, and what it says.
+    pub(crate) fn shown(&self) -> String {
+        let place = match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{file}:{line}: "),
+            (Some(file), None) => format!("{file}: "),
+            (None, _) => String::new(),
+        };
+        format!("{place}{}", self.text.trim_end())
+    }
+}
+
+/// Everything around an occurrence.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Material {
+    pub(crate) agent: Option<String>,
+    pub(crate) risk: bool,
+    pub(crate) files: Vec<String>,
+    pub(crate) errors: String,
+    pub(crate) log: String,
+    pub(crate) url: String,
+    /// Remarks that the agent has not been sent yet, oldest first, with their keys.
+    pub(crate) comments: Vec<(String, Comment)>,
+    /// What was said besides them.
+    pub(crate) said: String,
+}
+
+impl Material {
+    /// Gathers what is known of a task and what happened to it.
+    pub(crate) async fn of(
+        inner: &Inner,
+        project: &Project,
+        config: &Config,
+        task: Option<&Task>,
+        occurrence: &Occurrence,
+        signal: Option<&Signal>,
+    ) -> Result<Self> {
+        let mut material = Self::default();
+        if let Some(signal) = signal {
+            material.errors = signal.errors();
+            material.log.clone_from(&signal.log);
+            material.url.clone_from(&signal.url);
+            material.said.clone_from(&signal.text);
+            material.files.clone_from(&signal.files);
+        }
+        let Some(task) = task else {
+            return Ok(material);
+        };
+        material.agent = agent(inner, config, task).await?;
+        material.touched(project, task).await?;
+        material.comments = unsent(inner, task.id).await?;
+        match occurrence.trigger {
+            Trigger::MergeConflict => material.files.clone_from(&occurrence.evidence),
+            Trigger::GateFailed | Trigger::CiFailed if signal.is_none() => {
+                material.errors = gate_errors(inner, task);
+            }
+            _ => {}
+        }
+        material.files.truncate(FILES_MAX);
+        Ok(material)
+    }
+
+    /// The files that the task changes, and whether they deserve a closer look.
+    async fn touched(&mut self, project: &Project, task: &Task) -> Result<()> {
+        let (Some(worktree), Some(head)) = (&task.worktree, &task.head) else {
+            return Ok(());
+        };
+        let from = project.beginning(&worktree.base, head).await?;
+        let touched: Vec<Touched> = project
+            .repo
+            .numstat(&from, Side::Commit(head))
+            .await?
+            .into_iter()
+            .map(|file| Touched {
+                path: file.path,
+                lines: file.lines,
+            })
+            .collect();
+        self.risk = !signals(&touched).is_empty();
+        if self.files.is_empty() {
+            self.files = touched.into_iter().map(|file| file.path).collect();
+        }
+        Ok(())
+    }
+
+    /// What conditions are judged by.
+    pub(crate) fn case<'a>(&'a self, task: Option<&'a Task>, done: u32) -> Case<'a> {
+        let attempts = task.map_or(0, |task| {
+            let tally = &task.tally;
+            tally.failures + tally.fixes.total + tally.conflicts
+        });
+        Case {
+            labels: task.map_or(&[], |task| &task.spec.labels),
+            agent: self.agent.as_deref(),
+            attempts,
+            risk: self.risk,
+            files: &self.files,
+            done,
+        }
+    }
+
+    /// What templates are filled with.
+    pub(crate) fn values(
+        &self,
+        project: &Project,
+        task: Option<&Task>,
+        occurrence: &Occurrence,
+        time: u32,
+    ) -> Values {
+        let mut values = Values::default();
+        values.set("project", project.record.name.to_string());
+        values.set("trigger", occurrence.trigger.as_str());
+        values.set("reason", occurrence.note.as_str());
+        values.set("time", time.to_string());
+        values.set("errors", self.errors.as_str());
+        values.set("log", self.log.as_str());
+        values.set("url", self.url.as_str());
+        values.set("files", self.files.join("\n"));
+        values.set("comments", self.remarks());
+        if let Some(agent) = &self.agent {
+            values.set("agent", agent.as_str());
+        }
+        if let Some(commit) = &occurrence.head {
+            values.set("commit", commit.as_str());
+        }
+        if let Some(task) = task {
+            values.set("task", task.name.as_str());
+            if let Some(worktree) = &task.worktree {
+                values.set("branch", worktree.branch.as_str());
+            }
+        }
+        values
+    }
+
+    fn remarks(&self) -> String {
+        let mut text = self.said.trim_end().to_owned();
+        for (_, comment) in &self.comments {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&comment.shown());
+        }
+        text
+    }
+}
+
+/// Who works on a task: who did last, else who would.
+async fn agent(inner: &Inner, config: &Config, task: &Task) -> Result<Option<String>> {
+    let runs = inner.store.load_runs(task.id).await?;
+    if let Some(last) = runs.last() {
+        return Ok(Some(last.agent.to_string()));
+    }
+    let agent = config.agent(task.spec.agent.as_ref());
+    Ok(agent.ok().map(|agent| agent.name.to_string()))
+}
+
+/// Remarks that no agent has been sent, oldest first.
+pub(crate) async fn unsent(inner: &Inner, task: TaskId) -> Result<Vec<(String, Comment)>> {
+    let entries = inner
+        .store
+        .load_entries(EntryFilter {
+            task: Some(task),
+            state: Some(EntryState::Pending),
+            ..EntryFilter::of(EntryKind::Comment)
+        })
+        .await?;
+    let comments = entries.into_iter().rev().filter_map(|entry| {
+        let comment = serde_json::from_value(entry.doc).ok()?;
+        Some((entry.key, comment))
+    });
+    Ok(comments.collect())
+}
+
+/// What the gates that failed last have to say.
+fn gate_errors(inner: &Inner, task: &Task) -> String {
+    let failed = LastFailure::load(&inner.options.paths, task.id).unwrap_or_default();
+    let mut text = String::new();
+    for gate in failed.gates {
+        let output = supervise::output::head_and_tail(&gate.dir, HEAD_BYTES, TAIL_BYTES);
+        let _ = writeln!(
+            text,
+            "{} failed; reproduce it with: {}\n{}",
+            gate.name,
+            gate.command,
+            output.unwrap_or_default().trim_end()
+        );
+    }
+    text
+}

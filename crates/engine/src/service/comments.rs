@@ -1,0 +1,244 @@
+//! Remarks on a task's work: collected until they are sent to its agent together.
+
+use woodward_api::{Code, CommentView, Done, NewComment, Problem};
+use woodward_core::Actor;
+use woodward_core::reaction::{Hand, Occurrence, Trigger};
+use woodward_store::{EntryFilter, EntryKind, EntryState, RecordEntries, fresh_uuid};
+
+use super::act::{hint, over};
+use super::create::empty_text;
+use super::{Answered, Found, TaskRef, person};
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::reaction::consider::Place;
+use crate::reaction::material::{Comment, unsent};
+use crate::reaction::signal::{Signal, remark};
+
+/// The longest remark.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+/// The most remarks that wait for one task.
+const WAITING_MAX: usize = 500;
+
+impl Engine {
+    /// Remarks on a task's work.
+    ///
+    /// # Errors
+    /// When there is no such task, it is over, or nothing is said.
+    pub async fn comment(&self, wanted: &TaskRef<'_>, new: NewComment) -> Answered<Done> {
+        let found = self.find(wanted).await?;
+        let name = found.task.name.clone();
+        if found.task.state.kind().is_finished() {
+            return Err(over(&found.task).hint("there is nobody left to make the change"));
+        }
+        let Actor::Person(author) = person() else {
+            return Err(Problem::new(Code::Internal, "nobody speaks"));
+        };
+        let comment = checked(new, author)?;
+        let waiting = unsent(&self.inner, found.task.id).await?.len();
+        if waiting >= WAITING_MAX {
+            let what = format!("{waiting} remarks wait already");
+            return Err(Problem::new(Code::Limit, what)
+                .hint(format!("send them first: woodward reject {name}")));
+        }
+        let entry = remark(&found.task, &fresh_uuid().to_string(), &comment);
+        let mut entries = vec![entry];
+        let answers =
+            |reaction: &crate::config::Reaction| reaction.rule.trigger == Trigger::ReviewComment;
+        if found.config.reactions().iter().any(answers) {
+            let mut signal = Signal::of(Trigger::ReviewComment);
+            signal.about.push(entries[0].key.clone());
+            entries.push(signal.entry(&found.task));
+        }
+        let record = RecordEntries {
+            entries,
+            ..RecordEntries::default()
+        };
+        self.inner
+            .store
+            .record_entries(record)
+            .await
+            .map_err(EngineError::from)?;
+        let done = self
+            .done(found, format!("noted for {name}: {}", comment.shown()))
+            .await?;
+        Ok(hint(
+            done,
+            format!("send what is noted to its agent: woodward reject {name}"),
+        ))
+    }
+
+    /// The remarks on a task's work, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such task.
+    pub async fn comments(&self, wanted: &TaskRef<'_>) -> Answered<Vec<CommentView>> {
+        let found = self.find(wanted).await?;
+        let entries = self
+            .inner
+            .store
+            .load_entries(EntryFilter {
+                task: Some(found.task.id),
+                ..EntryFilter::of(EntryKind::Comment)
+            })
+            .await
+            .map_err(EngineError::from)?;
+        let view = |entry: woodward_store::Entry| {
+            let comment: Comment = serde_json::from_value(entry.doc).ok()?;
+            Some(CommentView {
+                author: comment.author,
+                file: comment.file,
+                line: comment.line,
+                text: comment.text,
+                at: entry.created_at,
+                sent: entry.state != EntryState::Pending,
+            })
+        };
+        Ok(entries.into_iter().rev().filter_map(view).collect())
+    }
+
+    /// What the agent of a rejected task is told, and the keys of the remarks that are part of it.
+    pub(super) async fn words_of_rejection(
+        &self,
+        found: &Found,
+        said: &str,
+    ) -> Result<(String, Vec<String>)> {
+        let remarks = unsent(&self.inner, found.task.id).await?;
+        if said.trim().is_empty() && remarks.is_empty() {
+            let name = &found.task.name;
+            return Err(EngineError::Problem(
+                empty_text("what should change")
+                    .hint(format!("say it: woodward reject {name} -m \"…\""))
+                    .hint(format!(
+                        "or remark on a line first: woodward comment {name} src/a.rs:3 -m \"…\""
+                    )),
+            ));
+        }
+        let place = Place {
+            inner: &self.inner,
+            project: &found.project,
+            config: &found.config,
+            task: Some(&found.task),
+        };
+        let occurrence = Occurrence {
+            trigger: Trigger::ChangesRequested,
+            head: found.task.head.clone(),
+            evidence: Vec::new(),
+            hand: Hand::Person,
+            note: "changes were asked for".into(),
+        };
+        let mut signal = Signal::of(Trigger::ChangesRequested);
+        signal.text = said.to_owned();
+        let words = match place.words_for(&occurrence, Some(&signal)).await? {
+            Some(words) => words,
+            None => plain(said, remarks.iter().map(|(_, comment)| comment)),
+        };
+        Ok((words, remarks.into_iter().map(|(key, _)| key).collect()))
+    }
+
+    pub(super) async fn remarks_sent(&self, keys: Vec<String>) -> Result<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let record = RecordEntries {
+            close: keys,
+            ..RecordEntries::default()
+        };
+        self.inner.store.record_entries(record).await?;
+        Ok(())
+    }
+}
+
+/// A person's own words, and their remarks below.
+fn plain<'a>(said: &str, remarks: impl Iterator<Item = &'a Comment>) -> String {
+    let mut text = said.to_owned();
+    for (nth, comment) in remarks.enumerate() {
+        if nth == 0 {
+            if !text.trim().is_empty() {
+                text = format!("{}\n\n", text.trim_end());
+            }
+            text.push_str("Remarks on your work; see to each:\n");
+        }
+        text.push_str(&format!("\n- {}", comment.shown()));
+    }
+    text
+}
+
+fn checked(new: NewComment, author: String) -> Result<Comment, Problem> {
+    if new.text.trim().is_empty() {
+        return Err(empty_text("the remark"));
+    }
+    if new.text.len() > TEXT_BYTES_MAX {
+        return Err(Problem::new(Code::Limit, "the remark is too long")
+            .hint(format!("at most {TEXT_BYTES_MAX} bytes")));
+    }
+    let file = new.file.filter(|file| !file.is_empty());
+    if let Some(file) = &file
+        && (file.starts_with('/')
+            || file.split('/').any(|part| part == "..")
+            || file.chars().any(char::is_control))
+    {
+        let what = format!("`{}` is no file of the project", file.escape_debug());
+        return Err(Problem::new(Code::Usage, what)
+            .hint("write it from the repository's root, such as src/login.rs:12"));
+    }
+    Ok(Comment {
+        author,
+        line: new.line.filter(|_| file.is_some()),
+        file,
+        text: new.text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comment(file: Option<&str>, line: Option<u32>, text: &str) -> Comment {
+        Comment {
+            author: "ada".into(),
+            file: file.map(str::to_owned),
+            line,
+            text: text.into(),
+        }
+    }
+
+    #[test]
+    fn a_rejection_without_remarks_is_the_persons_own_words() {
+        assert_eq!(plain(" as it is\n", [].iter()), " as it is\n");
+    }
+
+    #[test]
+    fn remarks_come_below_with_their_places() {
+        let remarks = [
+            comment(Some("src/a.rs"), Some(3), "off by one"),
+            comment(Some("docs"), None, "spelling\n"),
+            comment(None, None, "too slow"),
+        ];
+        insta::assert_snapshot!(plain("Nearly.\n", remarks.iter()), @r"
+        Nearly.
+
+        Remarks on your work; see to each:
+
+        - src/a.rs:3: off by one
+        - docs: spelling
+        - too slow
+        ");
+        assert!(plain("", remarks.iter()).starts_with("Remarks on your work"));
+    }
+
+    #[test]
+    fn a_remark_is_about_a_file_of_the_project() {
+        let of = |file: &str| {
+            let new = NewComment {
+                file: Some(file.into()),
+                line: Some(1),
+                text: "x".into(),
+            };
+            checked(new, "ada".into())
+        };
+        assert!(of("src/a.rs").is_ok());
+        for file in ["/etc/passwd", "../x", "a/../../b", "a\u{1b}b"] {
+            assert!(of(file).is_err(), "{file:?}");
+        }
+    }
+}
