@@ -84,6 +84,24 @@ pub enum Limit {
         /// Allowed, in millionths of a US dollar.
         max_micro_usd: u64,
     },
+    /// What is left has no room for the tokens that a run may use.
+    TokensReserved {
+        /// Used, or reserved for runs under way.
+        used: u64,
+        /// What the run may use.
+        wanted: u64,
+        /// Allowed.
+        max: u64,
+    },
+    /// What is left has no room for the money that a run may use.
+    MoneyReserved {
+        /// Used, or reserved for runs under way, in millionths of a US dollar.
+        used_micro_usd: u64,
+        /// What the run may use, in millionths of a US dollar.
+        wanted_micro_usd: u64,
+        /// Allowed, in millionths of a US dollar.
+        max_micro_usd: u64,
+    },
 }
 
 impl fmt::Display for Limit {
@@ -94,6 +112,21 @@ impl fmt::Display for Limit {
                 used_micro_usd,
                 max_micro_usd,
             } => write!(f, "{} of {} used", Usd(used_micro_usd), Usd(max_micro_usd)),
+            Self::TokensReserved { used, wanted, max } => write!(
+                f,
+                "{used} of {max} tokens used or reserved, and a run may use {wanted}"
+            ),
+            Self::MoneyReserved {
+                used_micro_usd,
+                wanted_micro_usd,
+                max_micro_usd,
+            } => write!(
+                f,
+                "{} of {} used or reserved, and a run may use {}",
+                Usd(used_micro_usd),
+                Usd(max_micro_usd),
+                Usd(wanted_micro_usd)
+            ),
         }
     }
 }
@@ -137,21 +170,21 @@ impl Budget {
             return Err(limit);
         }
         let after = before + reserve;
-        let over = Self {
-            tokens_max: self.tokens_max.map(|max| max.saturating_add(1)),
-            micro_usd_max: self.micro_usd_max.map(|max| max.saturating_add(1)),
-        };
-        match over.reached_by(after) {
-            None => Ok(()),
-            Some(Limit::Tokens { used, max }) => Err(Limit::Tokens { used, max: max - 1 }),
-            Some(Limit::Money {
-                used_micro_usd,
-                max_micro_usd,
-            }) => Err(Limit::Money {
-                used_micro_usd,
-                max_micro_usd: max_micro_usd - 1,
-            }),
+        if let Some(max) = self.micro_usd_max.filter(|max| after.micro_usd > *max) {
+            return Err(Limit::MoneyReserved {
+                used_micro_usd: before.micro_usd,
+                wanted_micro_usd: reserve.micro_usd,
+                max_micro_usd: max,
+            });
         }
+        if let Some(max) = self.tokens_max.filter(|max| after.tokens > *max) {
+            return Err(Limit::TokensReserved {
+                used: before.tokens,
+                wanted: reserve.tokens,
+                max,
+            });
+        }
+        Ok(())
     }
 }
 
@@ -204,10 +237,20 @@ mod tests {
             .expect_err("three of 400 exceed 1000");
         assert_eq!(
             refused,
-            Limit::Money {
-                used_micro_usd: 1_200,
+            Limit::MoneyReserved {
+                used_micro_usd: 800,
+                wanted_micro_usd: 400,
                 max_micro_usd: 1_000
             }
+        );
+        let budget = Budget {
+            tokens_max: Some(100),
+            micro_usd_max: None,
+        };
+        let refused = budget.admits(tokens(40), run, run).expect_err("120 of 100");
+        assert_eq!(
+            refused.to_string(),
+            "80 of 100 tokens used or reserved, and a run may use 40"
         );
     }
 

@@ -132,7 +132,8 @@ impl Repo {
         check_branch(&with.task)?;
         let mut notes = Vec::new();
         self.mend(worktree, &mut notes).await?;
-        self.refresh_excludes()?;
+        // With the excludes as they were, work is still saved.
+        let _ = self.refresh_excludes();
         self.clear_locks_of(worktree).await?;
         let found = self.find(worktree, &mut notes).await?;
         let own = format!("refs/heads/{}", worktree.branch);

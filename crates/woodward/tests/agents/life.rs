@@ -185,6 +185,13 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     }));
     table.note(agent, "429", waits.is_ok());
     assert!(waits.is_ok(), "{}", place.story("later"));
+    // Who was told to wait is not started for others either; another agent would be.
+    place.ok(&["create", "next", "-p", "Please."]);
+    within(AGENT_PATIENCE, "the next task waits too", || {
+        let timeline = place.run(&["timeline", "next"]).stdout;
+        timeline.contains("the provider said to wait").then_some(())
+    });
+    assert!(place.show("next").runs.is_empty(), "it was not started");
 }
 
 /// Three at once on a machine where the program never ran: what it makes at its first start is made
@@ -314,12 +321,17 @@ pub(crate) fn a_reserve_must_fit(programs: &Programs) {
     place.ok(&["create", "second", "-p", small]);
     place.reaches("second", &["paused"]);
     let why = place.task("second").attention.reason;
-    assert!(why.contains("of 1000000 tokens used"), "{why}");
+    let wanted = "of 1000000 tokens used or reserved, and a run may use 600000";
+    assert!(why.contains(wanted), "{why}");
     assert!(place.show("second").runs.is_empty(), "it was not started");
     // It is over: what it used leaves too little.
     place.ok(&["answer", "first", "allow"]);
     place.reaches("first", &["review"]);
     place.ok(&["resume", "second"]);
+    let again = || place.run(&["timeline", "second"]).stdout;
+    within(AGENT_PATIENCE, "it is not started again", || {
+        (again().matches(wanted).count() > 1).then_some(())
+    });
     place.reaches("second", &["paused"]);
     assert!(place.show("second").runs.is_empty(), "it was not started");
 }
