@@ -338,7 +338,7 @@ async fn on_base(
     };
     let dir = inner.options.paths.base_gates(job.project.id(), base);
     // Each question has a directory of its own: another definition may be asked tomorrow.
-    let dir = dir.join(format!("{}", job.mark));
+    let dir = dir.join(&job.mark);
     let on_base = Job {
         project: job.project,
         config: job.config,

@@ -1,12 +1,29 @@
 //! Facts as sentences.
 
 use woodward_core::event::Outcome;
-use woodward_core::{CommitId, Fact};
+use woodward_core::state::{Delay, State};
+use woodward_core::{CommitId, Fact, Policy, Task, Timestamp};
 
 const SHORT: usize = 10;
 
 fn short(commit: &CommitId) -> &str {
     &commit.as_str()[..SHORT]
+}
+
+/// How long a task waits after a failure, and how long at most, if it began to wait with this.
+pub(super) fn wait(task: &Task, at: Timestamp, policy: &Policy) -> Option<String> {
+    let State::Queued {
+        run_at,
+        delay: Some(Delay::Backoff { failures, .. }),
+        ..
+    } = &task.state
+    else {
+        return None;
+    };
+    (task.since == at).then(|| {
+        let most = policy.backoff.ceiling(*failures);
+        format!("; tries again in {} (at most {most})", run_at.since(at))
+    })
 }
 
 /// What happened, in one sentence.

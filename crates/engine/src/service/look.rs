@@ -279,7 +279,13 @@ impl Engine {
                 actor: actor_text(&event.actor),
                 fact: event.fact.as_str().into(),
                 state: task.as_ref().map_or(StateKind::Draft, |t| t.state.kind()),
-                text: describe::fact(&event.fact),
+                text: format!(
+                    "{}{}",
+                    describe::fact(&event.fact),
+                    task.as_ref()
+                        .and_then(|task| describe::wait(task, event.at, policy))
+                        .unwrap_or_default()
+                ),
                 told: task
                     .as_ref()
                     .and_then(|task| run_of(&task.state))

@@ -7,6 +7,7 @@ mod daemon;
 mod desktop;
 mod disks;
 mod events;
+mod gates;
 mod input;
 mod merge;
 mod notify;

@@ -1,0 +1,298 @@
+//! Verified, or not done: what gates say, and what follows from it.
+
+use rustix::process::{Pid, Signal, kill_process};
+use woodward_testkit::patience::until;
+
+use crate::scene::Scene;
+
+/// Prints what pytest prints; `result.txt` says what fails.
+const CHECK: &str = "\
+if grep -q good result.txt; then echo '1 passed in 0.01s'; exit 0; fi
+echo \"FAILED tests/test_cart.py::test_$(cat result.txt) - assert 1 == 2\"
+echo '1 failed in 0.01s'
+exit 1
+";
+
+fn scene(gates: &str, more: &str) -> Scene {
+    Scene::new(&format!("gates:\n{gates}{more}"))
+}
+
+/// The words of all gates' verdicts, look by look.
+fn looks(scene: &Scene, task: &str) -> Vec<String> {
+    let entries = scene.timeline(task).entries;
+    let gates = entries.iter().filter(|it| it.fact == "gates_finished");
+    gates.map(|it| it.text.clone()).collect()
+}
+
+#[test]
+fn two_fix_cycles_repair_it_and_a_kill_between_them_changes_nothing() {
+    let scene = scene("- { name: test, command: sh check.sh }\n", "");
+    scene.repo.commit("check", &[("check.sh", CHECK)]);
+    // Each run breaks it in another way; the third repairs it. The second waits for the test.
+    let stage = scene.mark("go");
+    let script = format!(
+        "n=$(git rev-list --count main..)\n\
+         [ $n = 1 ] && while [ ! -e {} ]; do sleep 0.02; done\n\
+         case $n in 0) w=adds;; 1) w=removes;; *) w=good;; esac\n\
+         echo $w > result.txt; git add .; git commit -qm \"try $n\"; exit 0",
+        stage.display()
+    );
+    scene.create("cart", &script);
+    until("the first fix cycle runs", || {
+        looks(&scene, "cart").len() == 1 && scene.show("cart").task.state.as_str() == "working"
+    });
+    let daemon = Pid::from_raw(scene.daemon_pid()).expect("a process");
+    kill_process(daemon, Signal::KILL).expect("it runs");
+    scene.give("go");
+    scene.wait("cart", "review");
+
+    let looks = looks(&scene, "cart");
+    let words: Vec<&str> = looks
+        .iter()
+        .map(|text| text.rsplit(' ').next().unwrap_or_default())
+        .collect();
+    assert_eq!(words, ["fail", "fail", "pass"], "{looks:?}");
+    let shown = scene.show("cart");
+    assert_eq!(shown.runs.len(), 3, "{shown:#?}");
+    let told: Vec<String> = scene
+        .timeline("cart")
+        .entries
+        .into_iter()
+        .filter_map(|entry| entry.told)
+        .collect();
+    assert_eq!(told.len(), 3, "{told:#?}");
+    for (text, test) in [(&told[1], "test_adds"), (&told[2], "test_removes")] {
+        assert!(text.contains("    sh check.sh\n"), "{text}");
+        assert!(
+            text.contains(&format!("tests/test_cart.py::{test}")),
+            "{text}"
+        );
+    }
+    let full = scene.ok(&["timeline", "cart", "--full"]).stdout;
+    assert!(full.lines().count() > 5, "{full}");
+    let evidence = &shown.gates[0].evidence;
+    assert_eq!(evidence.tests.map(|tests| tests.passed), Some(1));
+    assert!(evidence.log_sha256.is_some() && evidence.tree.is_some());
+    let explained = scene.ok(&["gate", "explain", "cart"]).stdout;
+    assert!(explained.contains("sha256"), "{explained}");
+}
+
+/// A task with a result that one gate looks at; nobody may be sent to repair anything.
+fn is_not_the_agents_fault(scene: &Scene, verdict: &str, ends: &str) -> String {
+    scene.create("cart", "echo 1 >> cart.txt; exit 0");
+    scene.wait("cart", ends);
+    let shown = scene.show("cart");
+    assert_eq!(shown.gates[0].verdict, verdict, "{shown:#?}");
+    assert_eq!(shown.runs.len(), 1, "{shown:#?}");
+    shown.task.attention.reason
+}
+
+#[test]
+fn a_command_that_is_gone_is_broken() {
+    let scene = scene(
+        "- { name: test, command: ./really-true }\n",
+        "limits: { attempts: 1 }\n",
+    );
+    let why = is_not_the_agents_fault(&scene, "broken", "failed");
+    assert!(why.contains("not found"), "{why}");
+}
+
+#[test]
+fn a_test_that_runs_no_test_is_broken() {
+    let scene = scene(
+        "- { name: test, command: \"echo 'test result: ok. 0 passed; 0 failed; 0 ignored'\" }\n",
+        "limits: { attempts: 1 }\n",
+    );
+    let why = is_not_the_agents_fault(&scene, "broken", "failed");
+    assert!(why.contains("ran no test"), "{why}");
+}
+
+#[test]
+fn what_fails_on_the_base_already_is_told_apart() {
+    let scene = scene("- { name: test, command: sh check.sh }\n", "");
+    let files = [("check.sh", CHECK), ("result.txt", "old\n")];
+    scene.repo.commit("a failing test", &files);
+    let why = is_not_the_agents_fault(&scene, "baseline", "review");
+    assert!(why.contains("as it does on its base"), "{why}");
+    let failures = &scene.show("cart").gates[0].evidence.failures;
+    assert!(failures.iter().all(|failure| failure.known), "{failures:?}");
+
+    // What is new goes to the agent, which is told what is not its doing.
+    let both = "echo 'FAILED tests/test_cart.py::test_old - assert 1 == 2'\n\
+                [ -e new.txt ] && echo 'FAILED tests/test_cart.py::test_new - boom'\n\
+                echo '1 failed in 0.01s'; exit 1\n";
+    scene.repo.commit("two tests", &[("check.sh", both)]);
+    let script = "case $WOODWARD_PURPOSE in first) touch new.txt;; *) rm new.txt; touch other.txt;; esac; exit 0";
+    scene.create("more", script);
+    scene.wait("more", "review");
+    let told = scene.timeline("more").entries;
+    let told: Vec<String> = told.into_iter().filter_map(|entry| entry.told).collect();
+    let (new, old) = told[1].split_once("Not your doing").expect("both parts");
+    assert!(
+        new.contains("test_new") && !new.contains("test_old"),
+        "{new}"
+    );
+    assert!(old.contains("test_old"), "{old}");
+    assert_eq!(scene.show("more").gates[0].verdict, "baseline");
+}
+
+#[test]
+fn what_fails_and_then_passes_on_the_same_tree_is_flaky() {
+    let scene = Scene::new("");
+    let mark = scene.mark("once");
+    let flaky = format!(
+        "test -e {0} || {{ touch {0}; echo 'FAILED tests/test_net.py::test_slow - late'; exit 1; }}",
+        mark.display()
+    );
+    let config = format!(
+        "{}gates:\n- {{ name: test, command: sh flaky.sh }}\n",
+        crate::scene::SHELL_AGENT
+    );
+    scene
+        .repo
+        .commit("flaky", &[("woodward.yaml", &config), ("flaky.sh", &flaky)]);
+    let why = is_not_the_agents_fault(&scene, "flaky", "review");
+    assert!(why.contains("second try"), "{why}");
+    let list = scene.ok(&["gate", "list"]).stdout;
+    let cells: Vec<&str> = list.trim().split('\t').collect();
+    assert_eq!(cells[5], "1", "flaky looks are counted: {list}");
+}
+
+#[test]
+fn an_agent_can_not_change_the_gates_and_deleted_tests_are_pointed_out() {
+    let scene = scene("- { name: test, command: sh check.sh }\n", "");
+    let check = "ls tests/*.py >/dev/null 2>&1 && { echo 'FAILED tests/test_a.py::test_a - no'; exit 1; }\n\
+                 echo 1 >> ran; echo '3 passed in 0.1s'\n";
+    scene.repo.commit(
+        "tests",
+        &[
+            ("check.sh", check),
+            ("tests/test_a.py", "def test_a():\n    assert False\n"),
+        ],
+    );
+    scene.create(
+        "cheat",
+        "printf 'gates: []\\n' >> woodward.yaml; git rm -q tests/test_a.py; exit 0",
+    );
+    scene.wait("cheat", "review");
+    let shown = scene.show("cheat");
+    assert_eq!(shown.gates[0].verdict, "pass", "the base's gates ran");
+    assert_eq!(shown.gates[0].command, "sh check.sh");
+    let risks = shown.risks.join("\n");
+    assert!(risks.contains("Woodward's own rules"), "{risks}");
+    assert!(risks.contains("removes tests (test_a)"), "{risks}");
+    let text = scene.ok(&["show", "cheat"]).stdout;
+    assert!(text.contains("removes tests (test_a)"), "{text}");
+}
+
+#[test]
+fn the_same_content_is_not_looked_at_twice() {
+    let scene = Scene::new("");
+    let count = scene.mark("count");
+    let config = format!(
+        "{}gates:\n- {{ name: test, command: \"echo x >> {}\" }}\n",
+        crate::scene::SHELL_AGENT,
+        count.display()
+    );
+    scene.repo.commit("gates", &[("woodward.yaml", &config)]);
+    let times = || {
+        std::fs::read_to_string(&count)
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
+    scene.create("cart", "echo 1 > cart.txt; exit 0");
+    scene.land("cart");
+    assert_eq!(times(), 1, "what was verified is what landed");
+    let ran = scene.ok(&["gate", "run"]).stdout;
+    assert!(ran.contains("known from before"), "{ran}");
+    assert_eq!(times(), 1);
+    scene.ok(&["gate", "run", "--fresh"]);
+    assert_eq!(times(), 2);
+    // Ignored files are no part of the content: it is looked at elsewhere.
+    scene.create("more", "echo 1 > more.txt; echo 1 > x.ignored; exit 0");
+    scene.land("more");
+    assert_eq!(times(), 3);
+}
+
+#[test]
+fn gates_elsewhere_are_set_up_as_worktrees_are() {
+    let scene = scene(
+        "- { name: test, command: \"test -e made.ignored && test -e own.ignored\" }\n",
+        "worktree: { copy: [own.ignored], setup: [\"touch made.ignored\"] }\n",
+    );
+    scene.repo.write("own.ignored", "mine\n");
+    scene.create("cart", "echo 1 > cart.txt; exit 0");
+    scene.land("cart");
+}
+
+#[test]
+fn gates_run_for_what_they_cover_and_after_what_they_need() {
+    let scene = scene(
+        "- { name: docs, command: \"true\", paths: [\"docs/**\"] }\n\
+         - { name: code, command: \"! test -e bad\" }\n\
+         - { name: e2e, command: \"true\", needs: [code] }\n",
+        "limits: { fixCycles: 0 }\n",
+    );
+    scene.create("one", "touch bad; exit 0");
+    scene.wait("one", "failed");
+    let names = |task: &str| -> Vec<String> {
+        let gates = scene.show(task).gates;
+        gates
+            .into_iter()
+            .map(|gate| gate.gate.to_string())
+            .collect()
+    };
+    assert_eq!(names("one"), ["code"]);
+    scene.create("two", "mkdir docs; echo 1 > docs/a.md; exit 0");
+    scene.wait("two", "review");
+    assert_eq!(names("two"), ["code", "docs", "e2e"]);
+}
+
+#[test]
+fn an_agent_that_changes_nothing_is_not_asked_for_ever() {
+    let scene = scene("- { name: test, command: sh check.sh }\n", "");
+    let files = [("check.sh", CHECK), ("result.txt", "good\n")];
+    scene.repo.commit("check", &files);
+    scene.create("cart", "echo adds > result.txt; exit 0");
+    let why = scene.failed("cart");
+    assert!(why.contains("lead nowhere"), "{why}");
+    assert!(why.contains("changed nothing"), "{why}");
+    assert_eq!(scene.show("cart").runs.len(), 2);
+}
+
+#[test]
+fn leaving_its_paths_is_refused_where_the_project_says_so() {
+    let scene = scene(
+        "- { name: test, command: \"true\" }\n",
+        "scope: refuse\nlimits: { fixCycles: 1 }\n",
+    );
+    let script = "case $WOODWARD_PURPOSE in first) echo 1 > a.txt;; *) git checkout -q main -- a.txt;; esac\n\
+                  echo 1 > cart.txt; exit 0";
+    scene.ok(&["create", "cart", "--path", "cart.txt", "-p", script]);
+    scene.wait("cart", "review");
+    let shown = scene.show("cart");
+    assert_eq!(shown.runs.len(), 2, "{shown:#?}");
+    let told = scene.timeline("cart").entries;
+    let told: Vec<String> = told.into_iter().filter_map(|entry| entry.told).collect();
+    assert!(told[1].contains("may only change the files"), "{}", told[1]);
+    assert!(told[1].contains("a.txt"), "{}", told[1]);
+}
+
+#[test]
+fn trouble_of_the_machine_is_waited_out_longer_each_time() {
+    let scene = scene(
+        "- { name: test, command: \"echo 'curl: (6) Could not resolve host: example.org'; exit 6\" }\n",
+        "limits: { attempts: 4, backoff: 100ms }\n",
+    );
+    scene.create("cart", "echo 1 > cart.txt; exit 0");
+    let why = scene.failed("cart");
+    assert!(why.contains("did not really run"), "{why}");
+    let shown = scene.show("cart");
+    assert_eq!(shown.runs.len(), 1, "no agent was asked: {shown:#?}");
+    let looks = looks(&scene, "cart");
+    assert_eq!(looks.len(), 4, "{looks:?}");
+    for (look, most) in looks.iter().zip(["100 ms", "200 ms", "400 ms"]) {
+        assert!(look.contains(&format!("at most {most}")), "{look}");
+    }
+}
