@@ -56,7 +56,7 @@ impl Followers {
             if let Err(error) = follower.go_on(inner, &project).await {
                 // One project in trouble must not keep the others waiting.
                 let name = &project.record.name;
-                tracing::warn!(project = %name, %error, "its log could not be followed now");
+                tracing::debug!(project = %name, %error, "its log could not be followed now");
                 self.projects.remove(&project.id());
             }
         }
