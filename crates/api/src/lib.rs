@@ -5,6 +5,7 @@
 
 pub mod client;
 mod cost;
+mod gate;
 mod logs;
 mod place;
 mod problem;
@@ -15,6 +16,10 @@ mod status;
 mod task;
 
 pub use cost::{CostView, RunCost};
+pub use gate::{
+    FailureView, GateEvidence, GateRecord, GateRule, GateRules, GateView, GatesRun, RunGates,
+    SkippedGate, TestsView,
+};
 pub use logs::{LogSource, LogText};
 pub use place::RunPlace;
 pub use problem::{Code, Problem};
@@ -29,8 +34,8 @@ pub use requests::{
 };
 pub use status::{Load, Progress, Spent, StatusView, TaskSummary};
 pub use task::{
-    CreatedTask, DiffStat, DiffText, FileStat, GateView, MessageView, QuestionView, RescueView,
-    RunView, TaskDetail, Timeline, TimelineEntry,
+    CreatedTask, DiffStat, DiffText, FileStat, MessageView, QuestionView, RescueView, RunView,
+    TaskDetail, Timeline, TimelineEntry,
 };
 
 use serde::{Deserialize, Serialize};

@@ -13,6 +13,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod down;
+mod gate;
 mod help;
 mod init;
 mod logs;
@@ -74,6 +75,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
     Cost(cost::Cost),
+    Gate(gate::Gate),
     Wait(wait::Wait),
     Approve(approve::Approve),
     Comment(comment::Comment),
@@ -132,6 +134,7 @@ impl Command {
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
+            Self::Gate(gate) => gate.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
             Self::Approve(approve) => approve.run(session).await,
             Self::Comment(comment) => comment.run(session).await,
