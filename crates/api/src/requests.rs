@@ -28,6 +28,7 @@ pub struct TaskDraft {
     /// The branch it starts from and lands on; the project's otherwise.
     pub base: Option<String>,
     /// The files it should keep to, as patterns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// Who looks before it lands; the project's rule otherwise.
     pub review: Option<ReviewRule>,

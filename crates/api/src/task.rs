@@ -28,6 +28,9 @@ pub struct TaskDetail {
     /// What it comes after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<TaskName>,
+    /// What people and rules know it by, besides its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
     /// What the agent asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionView>,

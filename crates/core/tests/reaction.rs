@@ -15,7 +15,7 @@ use woodward_core::state::Question;
 use woodward_core::{Fact, Note, Policy, State, Timestamp};
 
 use common::facts::{report, usual_actor};
-use common::{World, commit, intent, message, run, worker, worktree};
+use common::{World, commit, intent, message, run, tree, worker, worktree};
 
 /// Tells one fact by its usual actor; what it means to rules.
 fn tell(world: &mut World, fact: Fact) -> Vec<Occurrence> {
@@ -53,9 +53,18 @@ fn ends(world: &mut World, n: u128, outcome: Outcome) -> Vec<Occurrence> {
 }
 
 fn gates_say(world: &mut World, on: u128, verdict: Verdict) -> Vec<Occurrence> {
+    gates_say_of(world, on, None, verdict)
+}
+
+fn gates_say_of(
+    world: &mut World,
+    on: u128,
+    content: Option<u128>,
+    verdict: Verdict,
+) -> Vec<Occurrence> {
     let fact = Fact::GatesFinished {
         commit: commit(on),
-        tree: None,
+        tree: content.map(tree),
         reports: vec![report("test", verdict), report("lint", Verdict::Pass)],
         risky: false,
         next_run: run(world.fresh()),
@@ -110,6 +119,26 @@ fn a_failing_gate_goes_back_by_itself_until_the_task_fails() {
     assert_eq!(hands, [Hand::Spent, Hand::Spent, Hand::Nobody]);
     assert_ne!(first[0].evidence_text(), second[0].evidence_text());
     assert_ne!(first[0].evidence_text(), first[1].evidence_text());
+}
+
+#[test]
+fn an_agent_that_goes_in_circles_is_stuck() {
+    let mut world = verifying(Policy::default());
+    gates_say_of(&mut world, 1, Some(1), Verdict::Fail);
+    let State::Working { run: fixing, .. } = world.task.state else {
+        panic!("{:?}", world.task.state);
+    };
+    let fact = Fact::RunFinished {
+        run: fixing,
+        outcome: Outcome::Done { commit: commit(2) },
+        total: Spend::NONE,
+    };
+    tell(&mut world, fact);
+    let found = gates_say_of(&mut world, 2, Some(1), Verdict::Fail);
+    assert_eq!(
+        triggers(&found)[2..],
+        [Trigger::TaskFailed, Trigger::AgentStuck]
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! nothing more and stops.
 
 mod prepare;
-mod prompt;
+pub(crate) mod prompt;
 mod talk;
 mod verify;
 mod work;

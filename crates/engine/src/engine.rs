@@ -114,6 +114,8 @@ pub(crate) struct Inner {
     pub(crate) baselines: tokio::sync::Mutex<()>,
     /// There may be something to do.
     pub(crate) look: Notify,
+    /// There is something in the ledger that rules may answer to.
+    pub(crate) react: Notify,
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,
     pub(crate) ready: AtomicBool,
@@ -155,6 +157,7 @@ impl Engine {
             slots: Slots::new(u32::try_from(cores.max(2)).unwrap_or(2)),
             baselines: tokio::sync::Mutex::default(),
             look: Notify::new(),
+            react: Notify::new(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             ready: AtomicBool::new(false),

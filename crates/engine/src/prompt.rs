@@ -133,6 +133,13 @@ fn fix(text: &mut String, all: &[Failure]) {
     failures(text, all);
 }
 
+/// What failing gates have to say.
+pub(crate) fn of_failures(all: &[Failure]) -> String {
+    let mut text = String::new();
+    failures(&mut text, all);
+    text.trim_start().to_owned()
+}
+
 fn failures(text: &mut String, failures: &[Failure]) {
     for failure in failures {
         let Failure { gate, command, .. } = failure;

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 use uuid::Uuid;
 use woodward_core::reaction::{Deed, Occurrence, Rule, Trigger};
 use woodward_core::{CommitId, ProjectId, TaskId, TaskName};
@@ -29,6 +30,8 @@ use crate::engine::Inner;
 
 /// How often the clock is looked at for schedules.
 const CLOCK_EVERY: Duration = Duration::from_secs(5);
+/// How often the ledger is looked at when nobody says that there is something.
+const LEDGER_EVERY: Duration = Duration::from_millis(500);
 
 /// What the ledger says of a reaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,22 +92,34 @@ pub(crate) fn derived_id(key: &str, purpose: &str) -> Uuid {
 pub(crate) async fn run(inner: Arc<Inner>) {
     let mut wakeups: Wakeups = inner.store.wakeups();
     let mut followers = follow::Followers::default();
-    let mut clock = tokio::time::Instant::now();
+    let mut clock = Instant::now();
+    let mut ledger = Instant::now();
+    let mut told = true;
     loop {
-        if let Err(error) = followers.follow(&inner).await {
-            tracing::warn!(%error, "what happened could not be considered; it comes again");
+        match followers.follow(&inner).await {
+            Ok(recorded) => told |= recorded,
+            Err(error) => {
+                tracing::warn!(%error, "what happened could not be considered; it comes again");
+            }
         }
-        if let Err(error) = signal::take(&inner).await {
-            tracing::warn!(%error, "signals could not be considered; they come again");
+        if clock <= Instant::now() {
+            clock = Instant::now() + CLOCK_EVERY;
+            told |= followers.schedules(&inner).await;
         }
-        if clock <= tokio::time::Instant::now() {
-            clock = tokio::time::Instant::now() + CLOCK_EVERY;
-            followers.schedules(&inner).await;
+        // Every change of any task wakes us; few of them put something into the ledger.
+        if told || ledger <= Instant::now() {
+            ledger = Instant::now() + LEDGER_EVERY;
+            if let Err(error) = signal::take(&inner).await {
+                tracing::warn!(%error, "signals could not be considered; they come again");
+            }
+            if let Err(error) = perform::take(&inner).await {
+                tracing::warn!(%error, "reactions could not be taken");
+            }
         }
-        if let Err(error) = perform::take(&inner).await {
-            tracing::warn!(%error, "reactions could not be taken");
-        }
-        wakeups.next().await;
+        told = tokio::select! {
+            _ = wakeups.next() => false,
+            () = inner.react.notified() => true,
+        };
     }
 }
 

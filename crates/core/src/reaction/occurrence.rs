@@ -15,7 +15,7 @@ use crate::event::{Event, Fact, Outcome};
 use crate::gate::{Overall, overall};
 use crate::id::CommitId;
 use crate::name::GateName;
-use crate::state::{Evidence, PauseReason, State};
+use crate::state::{Evidence, Failure, PauseReason, State};
 use crate::task::Task;
 
 /// How the note of a run ends that did nothing for longer than it may.
@@ -169,7 +169,12 @@ fn by_state(before: &Task, after: &Task) -> Vec<Occurrence> {
     match (&before.state, &after.state) {
         (State::Failed { .. }, State::Failed { .. }) => Vec::new(),
         (_, State::Failed { failure }) => {
-            moved(Trigger::TaskFailed, version(), failure.to_string())
+            let mut found = moved(Trigger::TaskFailed, version(), failure.to_string());
+            // An agent that goes in circles is stuck as much as one that does nothing.
+            if let Failure::Circle { .. } = failure {
+                found.extend(moved(Trigger::AgentStuck, version(), failure.to_string()));
+            }
+            found
         }
         (
             State::Paused {

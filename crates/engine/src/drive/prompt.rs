@@ -5,6 +5,7 @@ use woodward_core::task::Worktree;
 use woodward_core::{MessageId, Task};
 
 use super::{Driver, Scene};
+use crate::engine::Inner;
 use crate::error::Result;
 use crate::gate::{FailedGate, LastFailure, read};
 use crate::git::Side;
@@ -49,7 +50,7 @@ impl Driver {
                 }
             },
             failures: match purpose {
-                Purpose::Fix { .. } => self.failures(task),
+                Purpose::Fix { .. } => failures(&self.inner, task),
                 _ => Vec::new(),
             },
             own_words: Place {
@@ -67,11 +68,12 @@ impl Driver {
             prompt::compose(purpose, &parts)
         })
     }
+}
 
-    fn failures(&self, task: &Task) -> Vec<Failure> {
-        let failed = LastFailure::load(&self.inner.options.paths, task.id).unwrap_or_default();
-        failed.gates.into_iter().map(told).collect()
-    }
+/// The gates that failed last on a task, as its agent is told.
+pub(crate) fn failures(inner: &Inner, task: &Task) -> Vec<Failure> {
+    let failed = LastFailure::load(&inner.options.paths, task.id).unwrap_or_default();
+    failed.gates.into_iter().map(told).collect()
 }
 
 /// What the agent is told of a failing gate.

@@ -42,37 +42,46 @@ struct Follower {
     saved_at: Instant,
     /// What was considered.
     at: EventSeq,
+    /// Whether something followed from it, as long as nobody has asked.
+    recorded: bool,
 }
 
 impl Followers {
-    /// Considers all that has happened since.
-    pub(crate) async fn follow(&mut self, inner: &Inner) -> Result<()> {
+    /// Considers all that has happened since; whether something followed from it.
+    pub(crate) async fn follow(&mut self, inner: &Inner) -> Result<bool> {
+        let mut recorded = false;
         for project in inner.all_projects() {
             let follower = match self.projects.remove(&project.id()) {
                 Some(follower) => follower,
                 None => begin(inner, &project).await?,
             };
             let follower = self.projects.entry(project.id()).or_insert(follower);
-            if let Err(error) = follower.go_on(inner, &project).await {
+            let gone_on = follower.go_on(inner, &project).await;
+            recorded |= std::mem::take(&mut follower.recorded);
+            if let Err(error) = gone_on {
                 // One project in trouble must not keep the others waiting.
                 let name = &project.record.name;
-                tracing::warn!(project = %name, %error, "its log could not be followed now");
+                tracing::debug!(project = %name, %error, "its log could not be followed now");
                 self.projects.remove(&project.id());
             }
         }
-        Ok(())
+        Ok(recorded)
     }
 
-    /// Considers the times that have come.
-    pub(crate) async fn schedules(&mut self, inner: &Inner) {
+    /// Considers the times that have come; whether one has.
+    pub(crate) async fn schedules(&mut self, inner: &Inner) -> bool {
+        let mut recorded = false;
         for project in inner.all_projects() {
-            if let Err(error) = self.schedule(inner, &project).await {
-                tracing::debug!(%error, "schedules could not be looked at now");
+            match self.schedule(inner, &project).await {
+                Ok(some) => recorded |= some,
+                Err(error) => tracing::debug!(%error, "schedules could not be looked at now"),
             }
         }
+        recorded
     }
 
-    async fn schedule(&mut self, inner: &Inner, project: &Arc<Project>) -> Result<()> {
+    async fn schedule(&mut self, inner: &Inner, project: &Arc<Project>) -> Result<bool> {
+        let mut recorded = false;
         let config = project.config().await?;
         for reaction in config.reactions() {
             let Some(cron) = &reaction.cron else {
@@ -111,8 +120,9 @@ impl Followers {
                 })
                 .await?;
             self.scheduled.insert(known, due);
+            recorded = true;
         }
-        Ok(())
+        Ok(recorded)
     }
 }
 
@@ -136,6 +146,7 @@ async fn begin(inner: &Inner, project: &Project) -> Result<Follower> {
         saved,
         saved_at: Instant::now(),
         at: saved,
+        recorded: false,
     })
 }
 
@@ -212,8 +223,10 @@ impl Follower {
         project: &Project,
         considered: Considered,
     ) -> Result<bool> {
+        let some = !considered.entries.is_empty();
         match save(inner, project, Some(self.saved), self.at, considered).await {
             Ok(()) => {
+                self.recorded |= some;
                 self.saved = self.at;
                 self.saved_at = Instant::now();
                 Ok(true)

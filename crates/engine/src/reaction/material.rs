@@ -1,8 +1,6 @@
 //! What rules look at and templates are filled with: gathered here, bounded, and only when a rule
 //! wants it.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 use woodward_core::reaction::{Case, Occurrence, Trigger};
 use woodward_core::risk::{Touched, signals};
@@ -14,14 +12,10 @@ use super::template::Values;
 use crate::config::Config;
 use crate::engine::Inner;
 use crate::error::Result;
-use crate::gate::LastFailure;
 use crate::git::Side;
 use crate::project::Project;
-use crate::supervise;
+use crate::{drive, prompt};
 
-/// How much of each failing gate's output is shown.
-const HEAD_BYTES: usize = 4 * 1024;
-const TAIL_BYTES: usize = 8 * 1024;
 /// The most files that are named.
 const FILES_MAX: usize = 200;
 
@@ -95,7 +89,7 @@ impl Material {
         match occurrence.trigger {
             Trigger::MergeConflict => material.files.clone_from(&occurrence.evidence),
             Trigger::GateFailed | Trigger::CiFailed if signal.is_none() => {
-                material.errors = gate_errors(inner, task);
+                material.errors = prompt::of_failures(&drive::prompt::failures(inner, task));
             }
             _ => {}
         }
@@ -212,21 +206,4 @@ pub(crate) async fn unsent(inner: &Inner, task: TaskId) -> Result<Vec<(String, C
         Some((entry.key, comment))
     });
     Ok(comments.collect())
-}
-
-/// What the gates that failed last have to say.
-fn gate_errors(inner: &Inner, task: &Task) -> String {
-    let failed = LastFailure::load(&inner.options.paths, task.id).unwrap_or_default();
-    let mut text = String::new();
-    for gate in failed.gates {
-        let output = supervise::output::head_and_tail(&gate.dir, HEAD_BYTES, TAIL_BYTES);
-        let _ = writeln!(
-            text,
-            "{} failed; reproduce it with: {}\n{}",
-            gate.name,
-            gate.command,
-            output.unwrap_or_default().trim_end()
-        );
-    }
-    text
 }

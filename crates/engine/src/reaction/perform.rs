@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use woodward_core::reaction::Deed;
+use woodward_core::reaction::{Deed, Trigger};
 use woodward_core::{
     Actor, CommitId, Event, EventId, Fact, MessageId, Millis, Note, Refusal, State, Task, TaskId,
     TaskName, TaskSpec,
@@ -113,6 +113,12 @@ async fn perform(inner: &Arc<Inner>, taken: &TakenEntry, record: &Record) -> Res
             None => return Ok(Done::No("its task is gone".into())),
         },
     };
+    if taken.attempt > 1
+        && let Some(task) = &task
+        && work.was_recorded(task).await?
+    {
+        return Ok(Done::Yes("it was done before a restart".into()));
+    }
     match (record.deed, &task) {
         (Deed::Notify, _) => work.notify(task.as_ref(), "rule").await,
         (Deed::Run, _) => work.run(task.as_ref()).await,
@@ -149,6 +155,20 @@ impl Work<'_> {
             Some(text) => text.clone(),
             None => format!("{}: {}", self.record.trigger, self.record.note),
         }
+    }
+
+    /// Whether an earlier try got as far as the fact that is all there is to do.
+    async fn was_recorded(&self, task: &Task) -> Result<bool> {
+        let only_a_fact = !matches!(
+            self.record.deed,
+            Deed::Notify | Deed::Run | Deed::Create | Deed::Escalate
+        );
+        if !only_a_fact {
+            return Ok(false);
+        }
+        let id = EventId::new(derived_id(self.key, "event"));
+        let history = self.inner.store.load_history(task.id).await?;
+        Ok(history.iter().any(|(event, _)| event.id == id))
     }
 
     /// Records a fact under the entry's own event id.
@@ -196,11 +216,20 @@ impl Work<'_> {
             id: message,
             body: text,
         };
+        // What is said to an agent that asks is its answer.
+        let answers = self.record.trigger == Trigger::AgentWaiting;
+        let fact = match &task.state {
+            State::Waiting { question, .. } if answers => Fact::Answered {
+                question: question.id,
+                message,
+            },
+            _ if answers => return Ok(Done::No("its agent asks no longer".into())),
+            _ => Fact::PromptGiven { message },
+        };
         self.inner
             .store
             .post_message(task.id, Actor::Woodward, clock::now(), posted)
             .await?;
-        let fact = Fact::PromptGiven { message };
         self.record(task, fact, "its agent is told").await
     }
 

@@ -58,6 +58,7 @@ impl Engine {
             .record_entries(record)
             .await
             .map_err(EngineError::from)?;
+        self.inner.react.notify_one();
         let done = self
             .done(found, format!("noted for {name}: {}", comment.shown()))
             .await?;

@@ -165,6 +165,7 @@ impl Engine {
             all.unwrap_or_default()
         };
         Ok(TaskDetail {
+            labels: found.task.spec.labels.clone(),
             task: self.summary(project, config, task).await?,
             state: task.state.clone(),
             prompt: words

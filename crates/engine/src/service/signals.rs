@@ -113,6 +113,7 @@ impl Engine {
                 ..RecordEntries::default()
             })
             .await?;
+        self.inner.react.notify_one();
         Ok(recorded.contains(&key))
     }
 

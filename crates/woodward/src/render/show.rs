@@ -103,6 +103,7 @@ impl Card<'_> {
             ("progress", progress(task)),
             ("base", one_line(&task.base)),
             ("after", after.join(", ")),
+            ("labels", one_line(&detail.labels.join(", "))),
             (
                 "branch",
                 one_line(task.branch.as_deref().unwrap_or_default()),
@@ -263,6 +264,7 @@ mod tests {
             state: State::Draft,
             prompt: Some("Implement JWT authentication.\n\nThe token's life is one hour, and a refresh token renews it as long as the person is logged in.".into()),
             after: vec!["docs".parse().expect("a good name")],
+            labels: vec!["web".into()],
             question: Some(QuestionView { text: "Which one?".into(), choices: vec!["a".into(), "b".into()] }),
             messages: vec![MessageView {
                 id: MessageId::new(uuid::Uuid::nil()),
@@ -320,6 +322,7 @@ mod tests {
           progress  gates 2/2 · tests 42/42 · 3 commits · run 2 · $1.23
           base      main
           after     docs
+          labels    web
           branch    woodward/auth-api/1
           worktree  /home/ada/shop.worktrees/auth-api
           commit    4f2a9c1e8b7d6054f2a9c1e8b7d6054f2a9c1e8b

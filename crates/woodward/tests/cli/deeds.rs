@@ -19,6 +19,7 @@ fn detail(state: StateKind, question: Option<QuestionView>) -> TaskDetail {
         state: State::Draft,
         prompt: None,
         after: Vec::new(),
+        labels: Vec::new(),
         question,
         messages: Vec::new(),
         runs: Vec::new(),

@@ -21,6 +21,7 @@ fn detail(state: StateKind, level: Level) -> TaskDetail {
         state: State::Draft,
         prompt: None,
         after: Vec::new(),
+        labels: Vec::new(),
         question: None,
         messages: Vec::new(),
         runs: Vec::new(),

@@ -8,7 +8,7 @@ use woodward_testkit::TestRepo;
 use woodward_testkit::patience::until;
 
 use crate::events::Ci;
-use crate::scene::Scene;
+use crate::scene::{Scene, lives};
 
 /// The reactions of the everyday configuration, as people write them.
 const EVERYDAY: &str = r#"reactions:
@@ -291,6 +291,14 @@ reactions:
     });
 }
 
+/// Kills the daemon, and starts another one.
+fn killed(scene: &Scene, pid: i32) {
+    let daemon = Pid::from_raw(pid).expect("a process");
+    kill_process(daemon, Signal::KILL).expect("it runs");
+    until("it is gone", || !lives(pid));
+    scene.ok(&["up"]);
+}
+
 #[test]
 fn a_daemon_killed_between_news_and_reaction_reacts_exactly_once() {
     let scene = stage(
@@ -301,13 +309,13 @@ fn a_daemon_killed_between_news_and_reaction_reacts_exactly_once() {
     reviewed(&scene, "login", 1);
     for round in 1..=6_u32 {
         let body = format!(r#"{{"event":"ci-failed","task":"login","failures":["t{round}"]}}"#);
-        let pid = Pid::from_raw(scene.daemon_pid()).expect("a process");
+        let pid = scene.daemon_pid();
         assert_eq!(ci.post(&body).status, 202, "it is on record");
         // At another moment each time, the first at once.
         for _ in 0..(round - 1) * 3 {
             scene.daemon_state();
         }
-        kill_process(pid, Signal::KILL).expect("it runs");
+        killed(&scene, pid);
         reviewed(&scene, "login", round as usize + 1);
         let told = prompts(&scene, "login");
         let last = told.last().expect("a prompt");
@@ -332,13 +340,13 @@ fn a_daemon_killed_while_a_task_fails_runs_the_rules_command_exactly_once() {
     scene.repo.commit("rules", &[("woodward.yaml", &config)]);
     for round in 0..4_u32 {
         let name = format!("fails-{round}");
-        let pid = Pid::from_raw(scene.daemon_pid()).expect("a process");
+        let pid = scene.daemon_pid();
         scene.create(&name, "fail now");
         until("its agent has run", || !prompts(&scene, &name).is_empty());
         for _ in 0..round * 4 {
             scene.daemon_state();
         }
-        kill_process(pid, Signal::KILL).expect("it runs");
+        killed(&scene, pid);
         scene.failed(&name);
         until("its rule has run", || {
             let log = log(&scene, &name);
@@ -352,4 +360,129 @@ fn a_daemon_killed_while_a_task_fails_runs_the_rules_command_exactly_once() {
         .collect();
     lines.sort_unstable();
     assert_eq!(lines, ["fails-0", "fails-1", "fails-2", "fails-3"]);
+}
+
+#[test]
+fn news_from_outside_lands_pauses_cancels_and_is_sent_on() {
+    let scene = stage(
+        "gates:\n  - { name: there, command: \"test -e runs.txt\" }
+reactions:
+  - { trigger: approved-and-green, action: merge }
+  - { trigger: review-comment, action: send-to-agent, prompt: 'Remarks: {{comments}}', when: { labels: [chatty] } }
+  - { trigger: ci-failed, action: pause, when: { labels: [careful] } }
+  - { trigger: ci-failed, action: cancel, when: { labels: [doomed] } }
+  - { trigger: merge-conflict, action: notify }
+",
+    );
+    let ci = Ci::of(&scene);
+    for label in ["green", "chatty", "careful", "doomed"] {
+        scene.ok(&["create", label, "-p", "x", "--label", label]);
+        reviewed(&scene, label, 1);
+    }
+    // An approval of another commit lands nothing; of this one it does.
+    let other = "0".repeat(40);
+    let approve = |commit: &str| {
+        let body =
+            format!(r#"{{"event":"approved-and-green","task":"green","commit":"{commit}"}}"#);
+        assert_eq!(ci.post(&body).status, 202);
+    };
+    approve(&other);
+    until("it is of yesterday", || {
+        let log = log(&scene, "green");
+        log.first()
+            .is_some_and(|entry| entry.why.contains("it is about 0000000000"))
+    });
+    approve(&head(&scene, "green"));
+    scene.lands_by_itself("green");
+
+    let fails = |task: &str| {
+        let body = format!(r#"{{"event":"ci-failed","task":"{task}","errors":"no"}}"#);
+        assert_eq!(ci.post(&body).status, 202);
+    };
+    fails("careful");
+    fails("doomed");
+    let state = |task: &str| scene.show(task).task.state.to_string();
+    until("one waits and one is gone", || {
+        state("careful") == "paused" && state("doomed") == "cancelled"
+    });
+    let reason = scene.show("careful").task.attention.reason;
+    assert_eq!(reason, "a rule stopped it: ci-failed: CI failed: no");
+
+    // A remark goes on at once where a rule says so, and is not sent again by a rejection.
+    scene.ok(&["comment", "chatty", "a.txt:1", "-m", "why one?"]);
+    reviewed(&scene, "chatty", 2);
+    let told = prompts(&scene, "chatty").remove(1);
+    assert!(
+        told.contains("Remarks:") && told.contains("\na.txt:1: why one?\n"),
+        "{told}"
+    );
+    scene.refused(&["reject", "chatty"], 2, &["empty"]);
+    let body = serde_json::json!({
+        "event": "review-comment", "task": "chatty", "commit": head(&scene, "chatty"),
+        "comments": [{ "file": "a.txt", "line": 2, "text": "and two?", "author": "bob" }],
+    });
+    assert_eq!(ci.post(&body.to_string()).status, 202);
+    assert_eq!(ci.post(&body.to_string()).status, 200);
+    reviewed(&scene, "chatty", 3);
+    assert_eq!(prompts(&scene, "chatty").len(), 3);
+}
+
+#[test]
+fn a_person_is_asked_when_a_task_is_no_better_after_a_time() {
+    let scene = stage(
+        "limits: { attempts: 1 }
+reactions:
+  - { trigger: task-failed, action: notify, escalate: 200ms }
+  - { trigger: ci-failed, action: notify, escalate: 1s, when: { labels: [stays] } }
+  - { trigger: ci-failed, action: send-to-agent, escalate: 1s, when: { labels: [improves] } }
+",
+    );
+    let ci = Ci::of(&scene);
+    scene.create("fails", "fail now");
+    for label in ["stays", "improves"] {
+        scene.ok(&["create", label, "-p", "x", "--label", label]);
+        reviewed(&scene, label, 1);
+        let commit = head(&scene, label);
+        let body = format!(r#"{{"event":"ci-failed","task":"{label}","commit":"{commit}"}}"#);
+        assert_eq!(ci.post(&body).status, 202);
+    }
+    let escalated = |task: &str| -> Option<ReactionEntry> {
+        let mut log = log(&scene, task).into_iter();
+        log.find(|entry| entry.action.as_deref() == Some("escalate") && entry.state != "pending")
+    };
+    until("the time is over for all", || {
+        ["fails", "stays", "improves"]
+            .iter()
+            .all(|task| escalated(task).is_some())
+    });
+    let outcome = |task: &str| escalated(task).and_then(|entry| entry.outcome);
+    assert_eq!(outcome("fails").as_deref(), Some("a person is told"));
+    let stopped = outcome("stays");
+    assert_eq!(
+        stopped.as_deref(),
+        Some("it stopped and waits for a person")
+    );
+    assert_eq!(scene.show("stays").task.state.as_str(), "paused");
+    let better = outcome("improves");
+    assert_eq!(better.as_deref(), Some("the task is better by now"));
+    assert_eq!(scene.show("improves").task.state.as_str(), "review");
+}
+
+#[test]
+fn a_rule_answers_what_an_agent_asks() {
+    let scene = Scene::new(
+        "reactions:\n  - { trigger: agent-waiting, action: send-to-agent, prompt: 'the first one' }\n",
+    );
+    scene.create(
+        "asks",
+        "\"$WOODWARD_BIN\" ask 'Which one?' > answer.txt\nexit 0",
+    );
+    until("it was answered and is done", || {
+        scene.status()[0].state.as_str() == "review"
+    });
+    let answer = std::fs::read_to_string(scene.worktree("asks").join("answer.txt"));
+    assert_eq!(answer.expect("it was told").trim(), "the first one");
+    let log = log(&scene, "asks");
+    assert_eq!(log.len(), 1, "{log:#?}");
+    assert_eq!(log[0].note, "the agent asks: Which one?");
 }
