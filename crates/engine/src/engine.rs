@@ -26,7 +26,7 @@ use crate::drive::Drivers;
 use crate::effects::Outbox;
 use crate::error::{EngineError, Result};
 use crate::evidence::Book;
-use crate::gate::slots::Slots;
+use crate::gate::slots::{Questions, Slots};
 use crate::git::Door;
 use crate::land::Landers;
 use crate::notify::Notices;
@@ -110,8 +110,8 @@ pub(crate) struct Inner {
     pub(crate) prices: Prices,
     /// Gates at once, over all tasks.
     pub(crate) slots: Slots,
-    /// One question about a base at a time.
-    pub(crate) baselines: tokio::sync::Mutex<()>,
+    /// Questions about bases.
+    pub(crate) baselines: Questions,
     /// There may be something to do.
     pub(crate) look: Notify,
     /// There is something in the ledger that rules may answer to.
@@ -155,7 +155,7 @@ impl Engine {
             landers: Landers::default(),
             outbox: Outbox::default(),
             slots: Slots::new(u32::try_from(cores.max(2)).unwrap_or(2)),
-            baselines: tokio::sync::Mutex::default(),
+            baselines: Questions::default(),
             look: Notify::new(),
             react: Notify::new(),
             stopping: CancellationToken::new(),

@@ -332,7 +332,8 @@ async fn on_base(
     base: &CommitId,
     cancel: &CancellationToken,
 ) -> Result<Option<GateResult>> {
-    let asking = inner.baselines.lock();
+    let question = format!("{} {base} {}", job.project.id(), gate.name);
+    let asking = inner.baselines.ask(question);
     let Some(_asking) = cancel.run_until_cancelled(asking).await else {
         return Ok(None);
     };

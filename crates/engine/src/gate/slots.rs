@@ -1,9 +1,10 @@
 //! The machine's cores, shared by all gates: five agents that are done at once must not start five
 //! full builds at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 use woodward_core::gate::GateKind;
 
 use crate::config::GateSpec;
@@ -33,6 +34,25 @@ impl Slots {
     /// What gates are told about it.
     pub(crate) fn env(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
+    }
+}
+
+/// Questions that several may have at once: one asks, the others wait and find the answer.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    open: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Questions {
+    /// Waits until nobody else asks this.
+    pub(crate) async fn ask(&self, question: String) -> OwnedMutexGuard<()> {
+        let asking = {
+            let mut open = self.open.lock().unwrap_or_else(|e| e.into_inner());
+            // What nobody asks or waits for is forgotten.
+            open.retain(|_, asking| Arc::strong_count(asking) > 1);
+            Arc::clone(open.entry(question).or_default())
+        };
+        asking.lock_owned().await
     }
 }
 

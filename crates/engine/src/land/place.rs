@@ -43,11 +43,14 @@ impl Use {
     /// How many directories there are for it.
     fn count(self) -> usize {
         match self {
+            // No fewer than gates can run at once: a slow one must not keep the others waiting. Only as
+            // many are made as are needed at the same time.
             Self::Verify => {
                 let cores = std::thread::available_parallelism().map_or(2, usize::from);
-                (cores / 2).clamp(1, 4)
+                cores.clamp(2, 8)
             }
-            Self::Landing | Self::Base => 1,
+            Self::Base => 2,
+            Self::Landing => 1,
         }
     }
 }

@@ -146,7 +146,14 @@ impl Engine {
             _ => None,
         };
         let gates = store.load_gate_results(task.id).await?;
-        let last = gates.last().map(|result| result.commit.clone());
+        // Of its result, if they have looked at that; otherwise of what they looked at last.
+        let last = match &task.head {
+            Some(head) if gates.iter().any(|result| result.commit == *head) => Some(head.clone()),
+            _ => {
+                let newest = gates.iter().max_by_key(|result| result.at);
+                newest.map(|result| result.commit.clone())
+            }
+        };
         let result = match (&task.head, &task.worktree) {
             (Some(head), Some(worktree)) if !brief => Some((head, worktree)),
             _ => None,

@@ -85,7 +85,7 @@ fn control_sequences_never_reach_a_terminal() {
     let evil =
         "printf '\\033]52;c;ZXZpbA==\\007\\033[2J\\033]0;owned\\007\\033[31mred\\302\\233Hx'";
     let gate = format!(
-        "gates:\n  - {{ name: noisy, command: \"{}; exit 1\" }}\nlimits: {{ fixCycles: 0, attempts: 1 }}\n",
+        "gates:\n  - {{ name: noisy, command: \"test ! -e file.txt || {{ {}; exit 1; }}\" }}\nlimits: {{ fixCycles: 0, attempts: 1 }}\n",
         evil.replace('\\', "\\\\")
     );
     let scene = Scene::new(&gate);
