@@ -8,7 +8,7 @@ use woodward_api::{ChannelTest, NoticeView, NotifyView};
 use woodward_testkit::Receiver;
 use woodward_testkit::patience::{until, until_some};
 
-use crate::scene::Scene;
+use crate::scene::{Scene, lives};
 
 /// Retries that a test need not wait for.
 const QUICK: &str = "  retry: { backoff: 20ms, backoffMax: 200ms }\n";
@@ -170,8 +170,8 @@ fn a_daemon_killed_before_it_could_send_tells_after_its_restart_and_nothing_twic
     );
     let pid = Pid::from_raw(scene.daemon_pid()).expect("a process");
     kill_process(pid, Signal::KILL).expect("it is there");
+    until("it is gone", || !lives(pid.as_raw_nonzero().get()));
     down.answer(200);
-    // Answered while nobody told: it was tried, so it is still told.
     scene.ok(&["status"]);
     until("the rest is told", || {
         told(&log(&scene), "down", "done") == ["question asker", "review worker"]
