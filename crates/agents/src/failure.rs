@@ -37,6 +37,17 @@ pub(crate) fn from_status(
     }
 }
 
+/// How long a program may wait for its provider by itself before others should do its work.
+const OWN_WAIT_MAX: Millis = Millis::from_mins(1);
+/// How often it may try in vain.
+const OWN_TRIES_MAX: u64 = 5;
+
+/// Whether a program that waits for its provider by itself should be stopped, so that the task shows
+/// that it waits and another agent can do the work: `tries` failed, and the next one is at `next`.
+pub(crate) fn waits_too_long(tries: u64, next: Timestamp, now: Timestamp) -> bool {
+    tries >= OWN_TRIES_MAX || next > now + OWN_WAIT_MAX
+}
+
 /// How a turn ended of which only an error's words are known; `None` if they are no provider's.
 pub(crate) fn from_text(text: &str, now: Timestamp) -> Option<Ending> {
     let words = text.to_ascii_lowercase();
@@ -304,6 +315,14 @@ mod tests {
             Some(Ending::RateLimited { until, .. }) => until.map(|at| at.0 - NOW.0),
             other => panic!("{text}: {other:?}"),
         }
+    }
+
+    #[test]
+    fn a_short_wait_is_the_programs_own_business() {
+        let now = Timestamp(1_000_000);
+        assert!(!waits_too_long(1, now + Millis(5_000), now));
+        assert!(waits_too_long(1, now + Millis::from_mins(2), now));
+        assert!(waits_too_long(5, now + Millis(5_000), now));
     }
 
     #[test]

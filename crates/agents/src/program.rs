@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::conversation::tail;
@@ -14,6 +15,8 @@ use crate::lines::{Line, Lines};
 use crate::wire::RawLog;
 
 const COMPLAINTS_KEPT: usize = 8 << 10;
+/// The most complaints that wait for somebody who follows them.
+const COMPLAINTS_WAITING: usize = 64;
 /// How long a program that was told to end may take.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the rest of the output of a program that is gone may pause.
@@ -21,13 +24,21 @@ const REST_PATIENCE: Duration = Duration::from_millis(500);
 /// How long the complaints of a program that has ended may take to arrive.
 const COMPLAINTS_PATIENCE: Duration = Duration::from_millis(500);
 
+/// The most that waits for a program which does not read.
+const BACKLOG_MAX: usize = 64 << 20;
+
 /// A running program. It is killed when this is dropped; what it started is the supervisor's to end.
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
     input: Option<ChildStdin>,
+    /// What it has been told and has not read yet. Waiting for it to read could wait for ever: it may
+    /// itself wait until somebody reads what it prints.
+    backlog: Backlog,
     output: Lines<ChildStdout>,
     complaints: Arc<Mutex<String>>,
+    /// The same, line by line, for whoever follows them.
+    overheard: Option<mpsc::Receiver<String>>,
     is_gone: bool,
     /// Listens to its complaints.
     listener: Option<JoinHandle<()>>,
@@ -71,6 +82,7 @@ impl Program {
             .ok_or_else(|| std::io::Error::other("it has no output"))?;
         let complaints = Arc::<Mutex<String>>::default();
         let mut listener = None;
+        let (overhears, overheard) = mpsc::channel(COMPLAINTS_WAITING);
         if let Some(errors) = child.stderr.take() {
             let (kept, raw) = (Arc::clone(&complaints), raw.clone());
             listener = Some(tokio::spawn(async move {
@@ -78,6 +90,8 @@ impl Program {
                 while let Some(line) = errors.next().await {
                     let Line::Whole(line) = line else { continue };
                     raw.overheard(&line);
+                    // Nobody may follow them, or too slowly.
+                    let _ = overhears.try_send(line.clone());
                     let mut kept = kept.lock().unwrap_or_else(|e| e.into_inner());
                     kept.push_str(&line);
                     kept.push('\n');
@@ -89,9 +103,11 @@ impl Program {
         }
         Ok(Self {
             input: child.stdin.take(),
+            backlog: Backlog::default(),
             output: Lines::new(output),
             child,
             complaints,
+            overheard: Some(overheard),
             is_gone: false,
             listener,
             raw: raw.clone(),
@@ -110,6 +126,13 @@ impl Program {
                 biased;
                 line = self.output.next() => break line,
                 _ = self.child.wait() => self.is_gone = true,
+                written = self.backlog.write(&mut self.input), if !self.backlog.is_empty() => {
+                    if written.is_err() {
+                        // Who listens no more says why on its way out.
+                        self.backlog.clear();
+                        self.input = None;
+                    }
+                }
             }
         };
         if let Some(Line::Whole(text)) = &line {
@@ -118,31 +141,47 @@ impl Program {
         line
     }
 
-    /// Gives it a line. An error means that it listens no more.
+    /// Gives it a line; what it does not read at once is written while its next lines are waited
+    /// for. An error means that it listens no more.
     pub(crate) async fn feed(&mut self, line: &str) -> std::io::Result<()> {
-        let Some(input) = &mut self.input else {
+        if self.input.is_none() {
             return Err(std::io::Error::other("it listens no more"));
-        };
+        }
+        if self.backlog.len() > BACKLOG_MAX {
+            return Err(std::io::Error::other("it does not read what it is told"));
+        }
         self.raw.said(line);
-        input.write_all(line.as_bytes()).await?;
-        input.write_all(b"\n").await?;
-        input.flush().await
+        self.backlog.add(line);
+        tokio::select! {
+            biased;
+            written = self.backlog.write(&mut self.input) => written,
+            () = std::future::ready(()) => Ok(()),
+        }
     }
 
     /// Gives it all that it will ever get, however slowly it reads.
     pub(crate) fn feed_all(&mut self, text: String) {
-        if let Some(mut input) = self.input.take() {
-            self.raw.said(&text);
+        self.raw.said(&text);
+        self.backlog.bytes.extend_from_slice(text.as_bytes());
+        self.close_input();
+    }
+
+    /// Says that nothing more will come after what it has been told.
+    pub(crate) fn close_input(&mut self) {
+        let backlog = std::mem::take(&mut self.backlog);
+        if let Some(mut input) = self.input.take()
+            && !backlog.is_empty()
+        {
             tokio::spawn(async move {
                 // Who does not read it to the end has a reason.
-                let _ = input.write_all(text.as_bytes()).await;
+                let _ = input.write_all(backlog.rest()).await;
             });
         }
     }
 
-    /// Says that nothing more will come.
-    pub(crate) fn close_input(&mut self) {
-        self.input = None;
+    /// Its complaints as they come. Given away once; those that nobody takes in time are left out.
+    pub(crate) fn follow_complaints(&mut self) -> Option<mpsc::Receiver<String>> {
+        self.overheard.take()
     }
 
     /// Its process id.
@@ -186,6 +225,52 @@ impl Program {
     pub(crate) fn complaints(&self) -> String {
         let kept = self.complaints.lock().unwrap_or_else(|e| e.into_inner());
         both_ends(kept.trim())
+    }
+}
+
+/// Bytes on their way into a pipe.
+#[derive(Debug, Default)]
+struct Backlog {
+    bytes: Vec<u8>,
+    /// How many of them are in the pipe.
+    written: usize,
+}
+
+impl Backlog {
+    fn add(&mut self, line: &str) {
+        self.bytes.drain(..self.written);
+        self.written = 0;
+        self.bytes.extend_from_slice(line.as_bytes());
+        self.bytes.push(b'\n');
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.written..]
+    }
+
+    fn len(&self) -> usize {
+        self.rest().len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rest().is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.bytes = Vec::new();
+        self.written = 0;
+    }
+
+    /// Writes until nothing is left. Safe to be dropped and called again.
+    async fn write(&mut self, input: &mut Option<ChildStdin>) -> std::io::Result<()> {
+        while !self.is_empty() {
+            let Some(input) = input else {
+                return Err(std::io::Error::other("it listens no more"));
+            };
+            self.written += input.write(&self.bytes[self.written..]).await?;
+        }
+        self.clear();
+        Ok(())
     }
 }
 

@@ -116,6 +116,9 @@ pub fn event_text(event: &Event) -> Option<String> {
         Event::Withdrawn { .. } => String::from("! it no longer waits for an answer"),
         Event::Denied { what } => format!("! refused: {what}"),
         Event::Retrying { note } => format!("· waits for its provider: {note}"),
+        Event::Injected { .. } => {
+            String::from("· your message was typed; whether it has it is not known yet")
+        }
         Event::Accepted { .. } => String::from("· it has your message"),
         Event::Rejected { note, .. } => format!("! a message was not delivered: {note}"),
         Event::TurnEnded(ending) => format!("= {}", ending_text(ending)),
@@ -123,7 +126,7 @@ pub fn event_text(event: &Event) -> Option<String> {
         Event::Terminal { attached: false } => String::from("· nobody is attached any more"),
         Event::Said { text } => format!("> {text}"),
         Event::Note { text } => format!("· {text}"),
-        Event::Injected { .. } | Event::Used(_) | Event::Unknown { .. } => return None,
+        Event::Used(_) | Event::Unknown { .. } => return None,
     };
     Some(format!("{}\n", clean(&text)))
 }

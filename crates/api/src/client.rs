@@ -20,9 +20,9 @@ use transport::{Call, Target};
 
 use crate::{
     AnswerState, AskSecret, Asked, Changed, ChannelTest, CommentView, CostView, CreateTasks,
-    CreatedTask, Diagnosis, DiffText, Done, Health, LogText, NewQuestion, NoticeView, NotifyView,
-    OpenProject, ProjectView, ReactionEntry, ReactionTest, ReactionView, RunPlace, Secret,
-    StatusView, TaskDetail, TestChannels, Timeline, Undo,
+    CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText, NewQuestion,
+    NoticeView, NotifyView, OpenProject, ProjectView, ReactionEntry, ReactionTest, ReactionView,
+    RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LONG_PATIENCE: Duration = Duration::from_secs(300);
 /// How long a program may take to be started again in a terminal.
 const TAKEOVER: Duration = Duration::from_secs(60);
+/// How long gates may take.
+const GATES_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How much later than promised the answer to a long poll may come.
 const POLL_GRACE: Duration = Duration::from_secs(15);
 
@@ -133,6 +135,17 @@ impl Client {
     pub async fn cost(&self, since: Timestamp) -> Result<CostView, ClientError> {
         let target = self.project("/api/v1/cost");
         self.fetch(target.with("after", since.0), PATIENCE).await
+    }
+
+    /// The project's gates.
+    pub async fn gates(&self) -> Result<GateRules, ClientError> {
+        self.fetch(self.project("/api/v1/gates"), PATIENCE).await
+    }
+
+    /// Has gates look at something, however long that takes.
+    pub async fn run_gates(&self, wish: &RunGates) -> Result<GatesRun, ClientError> {
+        let target = self.project("/api/v1/gates/run");
+        self.send(target, wish, GATES_PATIENCE).await
     }
 
     /// A task's change.

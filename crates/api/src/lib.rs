@@ -5,6 +5,7 @@
 
 pub mod client;
 mod cost;
+mod gate;
 mod logs;
 mod notify;
 mod place;
@@ -16,6 +17,10 @@ mod status;
 mod task;
 
 pub use cost::{CostView, RunCost};
+pub use gate::{
+    FailureView, GateEvidence, GateRecord, GateRule, GateRules, GateView, GatesRun, RunGates,
+    SkippedGate, TestsView,
+};
 pub use logs::{LogSource, LogText};
 pub use notify::{ChannelTest, ChannelView, NoticeView, NotifyView, TestChannels};
 pub use place::RunPlace;
@@ -31,8 +36,8 @@ pub use requests::{
 };
 pub use status::{Load, Progress, Spent, StatusView, TaskSummary};
 pub use task::{
-    CreatedTask, DiffStat, DiffText, FileStat, GateView, MessageView, QuestionView, RescueView,
-    RunView, TaskDetail, Timeline, TimelineEntry,
+    CreatedTask, DiffStat, DiffText, FileStat, MessageView, QuestionView, RescueView, RunView,
+    TaskDetail, Timeline, TimelineEntry,
 };
 
 use serde::{Deserialize, Serialize};

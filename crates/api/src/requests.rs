@@ -27,6 +27,8 @@ pub struct TaskDraft {
     pub yolo: bool,
     /// The branch it starts from and lands on; the project's otherwise.
     pub base: Option<String>,
+    /// The files it should keep to, as patterns.
+    pub paths: Vec<String>,
     /// Who looks before it lands; the project's rule otherwise.
     pub review: Option<ReviewRule>,
     /// What people and rules know it by, besides its name.

@@ -1,8 +1,9 @@
 //! One task in full: what `show`, `timeline` and `diff` tell.
 
 use serde::{Deserialize, Serialize};
-use woodward_core::{CommitId, GateName, MessageId, RunId, State, TaskName, Timestamp};
+use woodward_core::{CommitId, MessageId, RunId, State, TaskName, Timestamp};
 
+use crate::gate::GateView;
 use crate::status::{Spent, TaskSummary};
 
 /// A task just created.
@@ -89,8 +90,11 @@ pub struct RunView {
     /// What it has used, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
-    /// `starting`, `running` or `finished`.
+    /// `starting`, `running`, `lost` (its processes are gone, as after a reboot) or `finished`.
     pub state: String,
+    /// Whether the task's next run by this agent goes on with its conversation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumable: bool,
     /// When it was started.
     pub started_at: Timestamp,
     /// When it ended.
@@ -111,26 +115,6 @@ pub struct RunView {
     /// How much it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
-}
-
-/// What one gate said of one commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GateView {
-    /// The gate.
-    pub gate: GateName,
-    /// The commit.
-    pub commit: CommitId,
-    /// `pass`, `fail`, `broken` or `flaky`.
-    pub verdict: String,
-    /// The command that ran.
-    pub command: String,
-    /// Its exit code, if it ended by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// How long it took.
-    pub duration_ms: u64,
-    /// When it ended.
-    pub at: Timestamp,
 }
 
 /// The size of a change.
@@ -207,4 +191,7 @@ pub struct TimelineEntry {
     pub state: woodward_core::StateKind,
     /// One sentence.
     pub text: String,
+    /// What the agent was told with it, where it was told something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<String>,
 }

@@ -174,6 +174,11 @@ fn review(name: &TaskName, evidence: Evidence) -> Said {
             "a gate passed only on its second try".to_string(),
             Some(format!("woodward show {name}")),
         ),
+        Evidence::Baseline => (
+            Level::Review,
+            "a gate fails as it does on its base; nothing new fails".to_string(),
+            Some(format!("woodward show {name}")),
+        ),
         Evidence::Unverified => (
             Level::Review,
             "no gate has looked at it".to_string(),
@@ -206,7 +211,7 @@ fn paused(name: &TaskName, reason: &PauseReason) -> Said {
 fn failed(name: &TaskName, failure: &Failure) -> Said {
     let command = match failure {
         Failure::Empty => format!("woodward prompt {name} \"…\""),
-        Failure::FixesSpent { .. } | Failure::ConflictsSpent { .. } => {
+        Failure::FixesSpent { .. } | Failure::Circle { .. } | Failure::ConflictsSpent { .. } => {
             format!("woodward show {name}")
         }
         _ => format!("woodward retry {name}"),

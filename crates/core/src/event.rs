@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, Limit, Spend};
 use crate::gate::GateReport;
-use crate::id::{CommitId, Epoch, EventId, IntentId, MessageId, RunId, TaskId, Version, WorkerId};
+use crate::id::{
+    CommitId, Epoch, EventId, IntentId, MessageId, RunId, TaskId, TreeId, Version, WorkerId,
+};
 use crate::name::GateName;
 use crate::state::Question;
 use crate::task::{NewTask, Worktree};
@@ -151,6 +153,9 @@ pub enum Fact {
     GatesFinished {
         /// The commit.
         commit: CommitId,
+        /// Its content, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<TreeId>,
         /// What they said.
         reports: Vec<GateReport>,
         /// Whether the change shows a risk signal.

@@ -8,6 +8,39 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::name::GateName;
+use crate::text::Note;
+
+/// The most failures of one gate that a decision looks at.
+pub const FAILURES_MAX: usize = 64;
+
+/// What kind of check a gate is.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateKind {
+    /// Runs tests.
+    Test,
+    /// Reads the code.
+    Lint,
+    /// Builds it.
+    Build,
+    /// Anything else.
+    #[default]
+    Custom,
+}
+
+impl GateKind {
+    /// The one word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Test => "test",
+            Self::Lint => "lint",
+            Self::Build => "build",
+            Self::Custom => "custom",
+        }
+    }
+}
 
 /// What one gate said about one tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,10 +50,25 @@ pub enum Verdict {
     Pass,
     /// It failed, then passed on the same tree.
     Flaky,
+    /// It failed, but as it does on the base: nothing new fails.
+    Baseline,
     /// It did not really run: that says nothing about the tree.
     Broken,
     /// It ran and failed.
     Fail,
+}
+
+impl Verdict {
+    /// The one word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Flaky => "flaky",
+            Self::Baseline => "baseline",
+            Self::Broken => "broken",
+            Self::Fail => "fail",
+        }
+    }
 }
 
 /// One gate's verdict.
@@ -32,6 +80,35 @@ pub struct GateReport {
     pub verdict: Verdict,
     /// Whether the tree can't land without it.
     pub required: bool,
+    /// What kind of check it is.
+    #[serde(default, skip_serializing_if = "is_custom")]
+    pub kind: GateKind,
+    /// What fails, each failure as a number that stays the same while the failure does. Bounded by
+    /// [`FAILURES_MAX`]; empty where failures can't be told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<u64>,
+    /// Why the verdict is what it is, where that needs saying.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Note>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_custom(kind: &GateKind) -> bool {
+    matches!(kind, GateKind::Custom)
+}
+
+impl GateReport {
+    /// A verdict with nothing more to say.
+    pub const fn new(gate: GateName, verdict: Verdict, required: bool) -> Self {
+        Self {
+            gate,
+            verdict,
+            required,
+            kind: GateKind::Custom,
+            failures: Vec::new(),
+            note: None,
+        }
+    }
 }
 
 /// What all gates together say about one tree.
@@ -43,6 +120,8 @@ pub enum Overall {
     Unverified,
     /// Required gates that only passed on a second try.
     Flaky(Vec<GateName>),
+    /// Required gates that fail only as they do on the base.
+    Baseline(Vec<GateName>),
     /// Required gates that did not really run.
     Broken(Vec<GateName>),
     /// Required gates that failed.
@@ -70,6 +149,7 @@ pub fn overall(reports: &[GateReport]) -> Overall {
     match worst {
         Verdict::Pass => Overall::Pass,
         Verdict::Flaky => Overall::Flaky(named()),
+        Verdict::Baseline => Overall::Baseline(named()),
         Verdict::Broken => Overall::Broken(named()),
         Verdict::Fail => Overall::Fail(named()),
     }
@@ -81,11 +161,7 @@ mod tests {
     use alloc::vec;
 
     fn report(gate: &str, verdict: Verdict, required: bool) -> GateReport {
-        GateReport {
-            gate: gate.parse().expect("valid name"),
-            verdict,
-            required,
-        }
+        GateReport::new(gate.parse().expect("valid name"), verdict, required)
     }
 
     #[test]
@@ -99,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_worst_required_verdict_decides_and_is_named() {
-        use Verdict::{Broken, Fail, Flaky, Pass};
+        use Verdict::{Baseline, Broken, Fail, Flaky, Pass};
         let reports = [
             report("build", Pass, true),
             report("test", Fail, true),
@@ -116,6 +192,10 @@ mod tests {
         assert_eq!(
             overall(&[reports[0].clone(), report("test", Flaky, true)]),
             Overall::Flaky(vec![name("test")])
+        );
+        assert_eq!(
+            overall(&[report("lint", Flaky, true), report("test", Baseline, true)]),
+            Overall::Baseline(vec![name("test")])
         );
     }
 }

@@ -107,60 +107,89 @@ counter! {
     EventSeq;
 }
 
-/// A git object name, full length and lower case.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct CommitId(String);
-
-/// Why a text is no [`CommitId`].
+/// Why a text is no git object name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{0}` is not a full git object name (40 or 64 lower-case hex digits)")]
-pub struct BadCommitId(String);
+pub struct BadObjectId(String);
 
-impl CommitId {
-    /// The name as git prints it.
-    pub fn as_str(&self) -> &str {
-        &self.0
+fn object_id(text: String) -> Result<String, BadObjectId> {
+    let full = matches!(text.len(), 40 | 64);
+    let hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    if full && hex {
+        Ok(text)
+    } else {
+        Err(BadObjectId(text.chars().take(80).collect()))
     }
 }
 
-impl TryFrom<String> for CommitId {
-    type Error = BadCommitId;
+macro_rules! object_id {
+    ($($(#[$doc:meta])* $name:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let full = matches!(text.len(), 40 | 64);
-        let hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        if full && hex {
-            Ok(Self(text))
-        } else {
-            Err(BadCommitId(text.chars().take(80).collect()))
+        impl $name {
+            /// The name as git prints it.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
         }
+
+        impl TryFrom<String> for $name {
+            type Error = BadObjectId;
+
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                object_id(text).map(Self)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = BadObjectId;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::try_from(String::from(text))
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), &self.0[..8])
+            }
+        }
+    )+};
+}
+
+object_id! {
+    /// A commit, by its git object name: full length and lower case.
+    CommitId;
+    /// The content of a commit, by its git object name.
+    TreeId;
+}
+
+/// Git's answers are names of objects; what they name is the caller's to know.
+impl From<CommitId> for TreeId {
+    fn from(object: CommitId) -> Self {
+        Self(object.0)
     }
 }
 
-impl FromStr for CommitId {
-    type Err = BadCommitId;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::try_from(String::from(text))
-    }
-}
-
-impl From<CommitId> for String {
-    fn from(commit: CommitId) -> Self {
-        commit.0
-    }
-}
-
-impl fmt::Display for CommitId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for CommitId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CommitId({})", &self.0[..8])
+/// See the other way.
+impl From<TreeId> for CommitId {
+    fn from(object: TreeId) -> Self {
+        Self(object.0)
     }
 }
 

@@ -42,7 +42,7 @@ pub use effect::{Action, Effect, EffectKey};
 pub use event::{Actor, Event, Fact};
 pub use id::{
     ClaimId, CommitId, Epoch, EventId, EventSeq, IntentId, MessageId, ProjectId, RunId, TaskId,
-    Version, WorkerId,
+    TreeId, Version, WorkerId,
 };
 pub use name::{AgentName, ChannelName, GateName, ProjectName, TaskName};
 pub use policy::Policy;

@@ -2,11 +2,17 @@
 //!
 //! A signal is a reason for a person to look, never a verdict on the change.
 
+mod weakened;
+
+pub use weakened::{may_hold_tests, weakened};
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::reaction::pattern;
 
 /// More lines than this are much to review.
 pub const LINES_MANY: u64 = 500;
@@ -30,6 +36,14 @@ pub enum Signal {
     Rules(String),
     /// How the project is built and tested elsewhere.
     Ci(String),
+    /// How its tests are run.
+    TestRules(String),
+    /// Tests that are gone.
+    TestsRemoved(String),
+    /// Tests that are no longer run.
+    TestsSkipped(String),
+    /// A file outside of what the task should touch.
+    Outside(String),
     /// What the project depends on.
     Dependencies(String),
     /// Who may do what, and what must stay secret.
@@ -52,6 +66,10 @@ impl fmt::Display for Signal {
         match self {
             Self::Rules(path) => write!(f, "changes Woodward's own rules ({path})"),
             Self::Ci(path) => write!(f, "changes CI ({path})"),
+            Self::TestRules(path) => write!(f, "changes how tests are run ({path})"),
+            Self::TestsRemoved(what) => write!(f, "removes tests ({what})"),
+            Self::TestsSkipped(what) => write!(f, "skips tests ({what})"),
+            Self::Outside(path) => write!(f, "leaves the paths it was given ({path})"),
             Self::Dependencies(path) => write!(f, "changes dependencies ({path})"),
             Self::Security(path) => write!(f, "touches access or secrets ({path})"),
             Self::Migration(path) => write!(f, "touches a migration ({path})"),
@@ -71,6 +89,20 @@ const CI: &[&str] = &[
     "Jenkinsfile",
     "azure-pipelines.yml",
 ];
+const TEST_RULES: &[&str] = &[
+    "pytest.ini",
+    "tox.ini",
+    "conftest.py",
+    "nextest.toml",
+    "phpunit.xml",
+    ".mocharc.json",
+    ".mocharc.yml",
+    "karma.conf.js",
+    "playwright.config.ts",
+    "cypress.config.ts",
+];
+/// Beginnings of names: `jest.config.js`, `vitest.config.mts` …
+const TEST_RULES_STEMS: &[&str] = &["jest.config.", "vitest.config.", "vitest.workspace."];
 const DEPENDENCIES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
@@ -124,6 +156,21 @@ pub fn signals(change: &[Touched]) -> Vec<Signal> {
     found
 }
 
+/// The files that match none of the patterns; none where there is no pattern.
+pub fn outside(scope: &[String], paths: &[String]) -> Vec<String> {
+    let inside = |path: &&String| scope.iter().any(|it| pattern::matches(it, path));
+    if scope.is_empty() {
+        return Vec::new();
+    }
+    paths.iter().filter(|path| !inside(path)).cloned().collect()
+}
+
+/// Whether a file says what a project depends on.
+pub fn is_about_dependencies(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    DEPENDENCIES.contains(&name)
+}
+
 fn same_kind(a: &Signal, b: &Signal) -> bool {
     core::mem::discriminant(a) == core::mem::discriminant(b)
 }
@@ -139,6 +186,8 @@ fn of(file: &Touched) -> Option<Signal> {
         Signal::Rules(given())
     } else if CI.contains(&first) {
         Signal::Ci(given())
+    } else if TEST_RULES.contains(&name) || TEST_RULES_STEMS.iter().any(|it| name.starts_with(it)) {
+        Signal::TestRules(given())
     } else if DEPENDENCIES.contains(&name) {
         Signal::Dependencies(given())
     } else if parts.clone().any(|part| part.starts_with("migration")) {
@@ -196,6 +245,14 @@ mod tests {
                 "touches a migration (db/migrations/0001.sql)",
             ]
         );
+    }
+
+    #[test]
+    fn only_what_matches_no_pattern_is_outside() {
+        let paths = ["src/cart/add.rs", "docs/cart.md", "Cargo.toml"].map(String::from);
+        let scope = ["src/cart/".to_string(), "*.md".to_string()];
+        assert_eq!(outside(&scope, &paths), ["Cargo.toml"]);
+        assert_eq!(outside(&[], &paths), [""; 0]);
     }
 
     #[test]

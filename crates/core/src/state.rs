@@ -167,6 +167,8 @@ pub enum Evidence {
     Pass,
     /// A required gate passed only on a second try.
     Flaky,
+    /// A required gate fails, but only as it does on the base.
+    Baseline,
     /// No required gate looked at it.
     Unverified,
 }
@@ -258,6 +260,12 @@ pub enum Failure {
     FixesSpent {
         /// The gate that still fails, or `None` when the total was reached.
         gate: Option<GateName>,
+    },
+    /// More fix cycles would lead nowhere.
+    #[error("more fix cycles would lead nowhere: {note}")]
+    Circle {
+        /// Why, and what was tried.
+        note: Note,
     },
     /// A gate could not be run.
     #[error("a gate did not really run: {note}")]

@@ -5,6 +5,7 @@
 //! late, doubled or forged one is seen for what it is.
 
 mod change;
+mod gates;
 mod hands;
 mod landing;
 mod person;
@@ -231,12 +232,19 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         } => hands::run_finished(change, *run, outcome, *total, policy, event.roll),
         Fact::GatesFinished {
             commit,
+            tree,
             reports,
             risky,
             next_run,
-        } => hands::gates_finished(
-            change, commit, reports, *risky, *next_run, policy, event.roll,
-        ),
+        } => {
+            let looked = gates::Looked {
+                commit,
+                tree: tree.as_ref(),
+                reports,
+                risky: *risky,
+            };
+            gates::gates_finished(change, looked, *next_run, policy, event.roll)
+        }
         Fact::HandedBack => hands::handed_back(change),
         Fact::LeaseExpired { epoch } => hands::lease_expired(change, *epoch, policy),
 

@@ -40,6 +40,9 @@ pub struct TaskSpec {
     /// Whether its agent may do everything that no rule denies, without asking.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub yolo: bool,
+    /// The files it should keep to, as patterns; no limit if there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
     /// Who looks before it lands; the project's rule otherwise.
     pub review: Option<ReviewRule>,
     /// Its own budget; the project's otherwise.
@@ -59,6 +62,7 @@ impl Default for TaskSpec {
             fallback: Vec::new(),
             model: None,
             yolo: false,
+            paths: Vec::new(),
             review: None,
             budget: None,
             labels: Vec::new(),

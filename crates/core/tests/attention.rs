@@ -123,7 +123,12 @@ fn states(note: &Note) -> Vec<State> {
         State::Cancelled { reason: note() },
         State::Superseded { by: task_id(2) },
     ];
-    for evidence in [Evidence::Pass, Evidence::Flaky, Evidence::Unverified] {
+    for evidence in [
+        Evidence::Pass,
+        Evidence::Flaky,
+        Evidence::Baseline,
+        Evidence::Unverified,
+    ] {
         let commit = commit(1);
         states.push(State::Review { commit, evidence });
     }

@@ -52,6 +52,7 @@ fn policies() -> [Policy; 2] {
         fix: FixBudget {
             per_gate_max: limit,
             total_max: limit,
+            ..FixBudget::default()
         },
         budget: Budget {
             tokens_max,

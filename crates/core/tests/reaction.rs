@@ -55,6 +55,7 @@ fn ends(world: &mut World, n: u128, outcome: Outcome) -> Vec<Occurrence> {
 fn gates_say(world: &mut World, on: u128, verdict: Verdict) -> Vec<Occurrence> {
     let fact = Fact::GatesFinished {
         commit: commit(on),
+        tree: None,
         reports: vec![report("test", verdict), report("lint", Verdict::Pass)],
         risky: false,
         next_run: run(world.fresh()),
@@ -81,6 +82,7 @@ fn a_failing_gate_goes_back_by_itself_until_the_task_fails() {
         fix: FixBudget {
             per_gate_max: 1,
             total_max: 1,
+            ..FixBudget::default()
         },
         ..Policy::default()
     };

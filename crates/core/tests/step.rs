@@ -708,6 +708,7 @@ fn lands_in_a_helpful_world(world: &mut World) -> usize {
                 claim,
                 Fact::GatesFinished {
                     commit: commit.clone(),
+                    tree: None,
                     reports: vec![report("test", woodward_core::gate::Verdict::Pass)],
                     risky: false,
                     next_run: run(fresh),

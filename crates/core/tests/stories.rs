@@ -24,7 +24,9 @@ use woodward_core::{
 };
 
 use common::facts::{gate, report, tokens, usual_actor};
-use common::{World, commit, holder, intent, message, new_task, run, task_id, worker, worktree};
+use common::{
+    World, commit, holder, intent, message, new_task, run, task_id, tree, worker, worktree,
+};
 
 /// Tells a story: each call is one fact by its usual actor.
 struct Story(World);
@@ -107,6 +109,7 @@ impl Story {
     fn gates_say(&mut self, on: u128, reports: Vec<GateReport>) -> Vec<Effect> {
         self.tell(Fact::GatesFinished {
             commit: commit(on),
+            tree: None,
             reports,
             risky: false,
             next_run: run(on + 1_000),
@@ -230,6 +233,7 @@ fn a_verified_task_queues_itself_where_no_review_is_wanted() {
         story.done(1, 10);
         story.tell(Fact::GatesFinished {
             commit: commit(10),
+            tree: None,
             reports: vec![report("test", Verdict::Pass)],
             risky,
             next_run: run(2),
@@ -290,6 +294,7 @@ fn a_gate_that_fails_after_all_its_fix_cycles_fails_the_task() {
         fix: FixBudget {
             per_gate_max: 1,
             total_max: 5,
+            ..FixBudget::default()
         },
         ..Policy::default()
     };
@@ -344,9 +349,41 @@ fn a_broken_gate_is_tried_again_without_an_agent_and_then_fails_the_task() {
 }
 
 #[test]
+fn an_agent_that_goes_round_in_circles_is_stopped_and_the_person_told_why() {
+    let mut story = Story::begins(Policy::default());
+    story.picked_up(1);
+    story.done(1, 10);
+    let mut fails = |on: u128, content: u128, failure: u64| {
+        let mut report = report("test", Verdict::Fail);
+        report.failures = vec![failure];
+        story.tell(Fact::GatesFinished {
+            commit: commit(on),
+            tree: Some(tree(content)),
+            reports: vec![report],
+            risky: false,
+            next_run: run(on + 1_000),
+        });
+        if let State::Working { .. } = story.state() {
+            story.done(on + 1_000, on + 1);
+        }
+        story.state().clone()
+    };
+    assert_eq!(fails(10, 1, 7), State::Verifying { commit: commit(11) });
+    assert_eq!(fails(11, 2, 8), State::Verifying { commit: commit(12) });
+    let State::Failed { failure } = fails(12, 1, 7) else {
+        panic!("back where it was");
+    };
+    assert_eq!(
+        failure.to_string(),
+        "more fix cycles would lead nowhere: the agent came back to a result that failed 2 cycles ago; still failing after 2 cycles: test"
+    );
+}
+
+#[test]
 fn only_a_person_lets_a_flaky_or_unverified_result_through() {
     for (reports, evidence) in [
         (vec![report("test", Verdict::Flaky)], Evidence::Flaky),
+        (vec![report("test", Verdict::Baseline)], Evidence::Baseline),
         (vec![], Evidence::Unverified),
     ] {
         let mut story = Story::begins(review(ReviewRule::Never));

@@ -6,3 +6,5 @@
 pub(crate) mod available;
 pub(crate) mod ending;
 pub(crate) mod price;
+pub(crate) mod resume;
+pub(crate) mod version;

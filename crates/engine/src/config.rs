@@ -14,6 +14,7 @@ pub mod detect;
 mod environment;
 mod error;
 mod file;
+mod gate;
 mod later;
 #[cfg(test)]
 mod messages;
@@ -36,6 +37,7 @@ use woodward_agents::adapters::command::Row;
 use woodward_agents::permission::Rules;
 use woodward_core::budget::{Budget, Spend};
 use woodward_core::fix::FixBudget;
+use woodward_core::gate::GateKind;
 use woodward_core::policy::ReviewRule;
 use woodward_core::schedule::Limits;
 use woodward_core::{AgentName, GateName, Millis, Policy};
@@ -46,6 +48,7 @@ pub use command::Command;
 pub use environment::{EnvPattern, OWN_PREFIX};
 pub use error::{ConfigError, Finding};
 pub use file::{MergeStyle, Runtime};
+pub use gate::ScopeRule;
 pub use near::nearest;
 pub use notify::{ChannelSpec, Notify, Retry, Way};
 pub use reaction::Reaction;
@@ -78,6 +81,8 @@ pub struct Config {
     /// The programs that Woodward knows, as they are without a word about them.
     known: BTreeMap<AgentName, Agent>,
     gates: Vec<GateSpec>,
+    /// What is done about a task that leaves the paths it was given.
+    pub scope: ScopeRule,
     reactions: Vec<Reaction>,
     policy: Policy,
     limits: Limits,
@@ -153,6 +158,43 @@ pub struct GateSpec {
     pub timeout: Millis,
     /// Whether a result that fails it is sent back.
     pub required: bool,
+    /// What kind of check it is.
+    pub kind: GateKind,
+    /// Only for changes to files that match one of these patterns; for every change if there is none.
+    pub paths: Vec<String>,
+    /// Gates that must have passed before.
+    pub needs: Vec<GateName>,
+    /// Variables that are set for it.
+    pub env: BTreeMap<String, String>,
+    /// Where it writes reports in JUnit's form: patterns of paths.
+    pub junit: Vec<String>,
+    /// Whether a failure is looked at once more on the same tree.
+    pub rerun: bool,
+    /// Whether it is so quick that the agent is told of its failure before it stops.
+    pub quick: bool,
+    /// Of how many cores it makes use; by default one, and half of all for tests and builds.
+    pub cores: Option<u32>,
+}
+
+impl GateSpec {
+    /// A gate that is only a command.
+    pub fn new(name: GateName, command: Command, timeout: Millis) -> Self {
+        let kind = gate::kind_of(&name, &command);
+        Self {
+            name,
+            command,
+            timeout,
+            required: true,
+            kind,
+            paths: Vec::new(),
+            needs: Vec::new(),
+            env: BTreeMap::new(),
+            junit: Vec::new(),
+            rerun: gate::is_rerun(kind),
+            quick: false,
+            cores: None,
+        }
+    }
 }
 
 /// How a task's working directory is made ready.

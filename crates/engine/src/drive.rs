@@ -11,7 +11,7 @@ mod talk;
 mod verify;
 mod work;
 
-pub(crate) use work::purpose_text;
+pub(crate) use work::{PROMPT_FILE, purpose_text};
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -245,6 +245,7 @@ impl Driver {
             },
             State::Verifying { commit } => Fact::GatesFinished {
                 commit,
+                tree: None,
                 reports: verify::none_ran(&config),
                 risky: true,
                 next_run: RunId::new(fresh_uuid()),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use woodward_core::lease::LeaseTiming;
@@ -26,6 +26,7 @@ use crate::drive::Drivers;
 use crate::effects::Outbox;
 use crate::error::{EngineError, Result};
 use crate::evidence::Book;
+use crate::gate::slots::Slots;
 use crate::git::Door;
 use crate::land::Landers;
 use crate::notify::Notices;
@@ -108,7 +109,9 @@ pub(crate) struct Inner {
     /// What tokens cost.
     pub(crate) prices: Prices,
     /// Gates at once, over all tasks.
-    pub(crate) gates: Semaphore,
+    pub(crate) slots: Slots,
+    /// One question about a base at a time.
+    pub(crate) baselines: tokio::sync::Mutex<()>,
     /// There may be something to do.
     pub(crate) look: Notify,
     pub(crate) stopping: CancellationToken,
@@ -149,7 +152,8 @@ impl Engine {
             drivers: Drivers::default(),
             landers: Landers::default(),
             outbox: Outbox::default(),
-            gates: Semaphore::new(cores.max(2)),
+            slots: Slots::new(u32::try_from(cores.max(2)).unwrap_or(2)),
+            baselines: tokio::sync::Mutex::default(),
             look: Notify::new(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -1,44 +1,59 @@
 //! Running gates on a tree, by Woodward itself, with the definitions of the trusted base.
 //!
-//! A gate that did not really run is broken, never passed. Each gate's output and exit stay in its
-//! directory; running the same gates again after a crash takes up what is there.
+//! A gate that did not really run is broken, never passed. The same content is not looked at twice:
+//! what a gate said is remembered by content, definition and tools. Each look's output and exit stay
+//! in its directory; running the same gates again after a crash takes up what is there.
 
-mod counts;
+pub(crate) mod content;
+mod execute;
+mod ground;
+mod judge;
+mod look;
+mod print;
+pub(crate) mod read;
+pub(crate) mod slots;
+mod tools;
+
+pub(crate) use execute::stop_all;
+pub(crate) use ground::Ground;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
-use woodward_core::gate::{GateReport, Verdict};
-use woodward_core::{CommitId, Epoch, GateName, Millis, TaskId, Timestamp};
-use woodward_store::GateResult;
+use woodward_core::gate::{GateKind, GateReport, Verdict};
+use woodward_core::reaction::pattern;
+use woodward_core::{CommitId, Epoch, GateName, Millis, Note, TaskId, Timestamp, TreeId};
+use woodward_store::{GateDetail, GateFailure, GateResult, TestCounts};
 
-use crate::config::GateSpec;
+use crate::config::{Config, GateSpec};
 use crate::engine::Inner;
 use crate::error::{EngineError, Result};
-use crate::paths::Paths;
-use crate::supervise::{self, Cause, Exit, Launch, Seen};
+use crate::paths::{Paths, fnv};
+use crate::project::Project;
 use crate::{clock, files};
-
-const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
-/// How much output is searched for counts of tests.
-const COUNTED_BYTES: usize = 64 * 1024;
-/// A gate that was killed, or whose supervisor was, is run so many times.
-const TRIES: u32 = 5;
 
 /// Gates to be run.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
+    pub(crate) project: &'a Arc<Project>,
+    pub(crate) config: &'a Config,
     pub(crate) gates: &'a [GateSpec],
     /// Where their output and exits go.
     pub(crate) dir: PathBuf,
-    /// Where they run.
-    pub(crate) cwd: PathBuf,
     pub(crate) commit: CommitId,
+    pub(crate) tree: TreeId,
+    /// The environment of everything that runs for the project.
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) mark: String,
-    pub(crate) output_max_bytes: u64,
+    /// The files that differ from what it is compared with, by all their names; `None` if all may.
+    pub(crate) changed: Option<Vec<String>>,
+    /// What failures are compared with.
+    pub(crate) base: Option<CommitId>,
+    /// Whether what is known already does not count.
+    pub(crate) fresh: bool,
 }
 
 /// What all gates said.
@@ -46,9 +61,11 @@ pub(crate) struct Job<'a> {
 pub(crate) struct Verdicts {
     pub(crate) reports: Vec<GateReport>,
     pub(crate) results: Vec<GateResult>,
-    /// The directories of those that did not pass.
+    /// Those that failed.
     pub(crate) failed: Vec<FailedGate>,
-    pub(crate) tests: Option<(u32, u32)>,
+    pub(crate) tests: Option<TestCounts>,
+    /// Gates that had nothing to look at, and why.
+    pub(crate) skipped: Vec<(GateName, String)>,
 }
 
 /// A gate that did not pass.
@@ -56,7 +73,14 @@ pub(crate) struct Verdicts {
 pub(crate) struct FailedGate {
     pub(crate) name: GateName,
     pub(crate) command: String,
+    /// Where its output is.
     pub(crate) dir: PathBuf,
+    /// What failed.
+    #[serde(default)]
+    pub(crate) failures: Vec<GateFailure>,
+    /// What to tell the agent, instead of the output.
+    #[serde(default)]
+    pub(crate) said: Option<String>,
 }
 
 /// The gates that failed last on a task, for the agent that repairs it.
@@ -100,151 +124,136 @@ pub(crate) fn directory(job: &Path, gate: &GateName) -> PathBuf {
     job.join(gate.as_str())
 }
 
-/// Runs all gates, one after the other; `None` when it was told to stop. A failing gate does not
-/// keep the others from saying what they have to say.
+/// Runs all gates, one after the other; `None` when it was told to stop. A failing gate keeps only
+/// those that need it from saying what they have to say.
 pub(crate) async fn run(
     inner: &Inner,
     job: &Job<'_>,
+    ground: &mut Ground<'_>,
     cancel: &CancellationToken,
 ) -> Result<Option<Verdicts>> {
     let mut verdicts = Verdicts::default();
     for gate in job.gates {
-        let Some(permit) = cancel.run_until_cancelled(inner.gates.acquire()).await else {
+        if let Some(why) = nothing_to_do(job, gate, &verdicts) {
+            verdicts.skipped.push((gate.name.clone(), why));
+            continue;
+        }
+        let Some(looked) = look::look(inner, job, gate, ground, cancel).await? else {
             return Ok(None);
         };
-        let dir = directory(&job.dir, &gate.name);
-        let Some((exit, dir)) = run_one(inner, job, gate, &dir, cancel).await? else {
-            return Ok(None);
-        };
-        drop(permit);
-        let output = supervise::output::head_and_tail(&dir, 0, COUNTED_BYTES)?;
-        let verdict = verdict(exit.as_ref());
-        if let Some((passed, total)) = counts::tests(&output) {
-            let (sum, of) = verdicts.tests.unwrap_or_default();
-            verdicts.tests = Some((sum + passed, of + total));
+        if let Some(tests) = looked.result.detail.tests {
+            let all = verdicts.tests.get_or_insert_default();
+            all.passed = all.passed.saturating_add(tests.passed);
+            all.failed = all.failed.saturating_add(tests.failed);
+            all.skipped = all.skipped.saturating_add(tests.skipped);
         }
-        if matches!(verdict, Verdict::Fail | Verdict::Broken) {
-            verdicts.failed.push(FailedGate {
-                name: gate.name.clone(),
-                command: gate.command.shown(),
-                dir: dir.clone(),
-            });
-        }
-        verdicts.reports.push(GateReport {
-            gate: gate.name.clone(),
-            verdict,
-            required: gate.required,
-        });
-        verdicts.results.push(GateResult {
-            commit: job.commit.clone(),
-            gate: gate.name.clone(),
-            verdict,
-            command: gate.command.shown(),
-            exit_code: match exit.as_ref().map(|exit| &exit.cause) {
-                Some(Cause::Exited(code)) => Some(*code),
-                _ => None,
-            },
-            duration: exit.as_ref().map_or(Millis(0), |exit| {
-                Millis(exit.ended_at_ms.saturating_sub(exit.started_at_ms))
-            }),
-            at: clock::now(),
-        });
+        verdicts.add(gate, looked);
     }
     Ok(Some(verdicts))
 }
 
-/// Runs one gate, or takes up one that runs or has run already. Being killed from outside, or without
-/// a supervisor, says nothing about the tree: then it is run again. One that is killed every time has
-/// failed: it may be what asks for too much memory.
-async fn run_one(
-    inner: &Inner,
-    job: &Job<'_>,
-    gate: &GateSpec,
-    first: &Path,
-    cancel: &CancellationToken,
-) -> Result<Option<(Option<Exit>, PathBuf)>> {
-    let mut dir = first.to_owned();
-    for attempt in 1..=TRIES {
-        if attempt > 1 {
-            dir = first.with_file_name(format!("{}.{attempt}", gate.name));
-        }
-        let launch = Launch {
-            command: gate.command.argv(),
-            cwd: job.cwd.clone(),
-            env: job.env.clone(),
-            stdin: None,
-            mark: format!("{}-{}-{attempt}", job.mark, gate.name),
-            output_max_bytes: job.output_max_bytes,
-            time_limit_ms: Some(gate.timeout.0),
-            stall_limit_ms: None,
-            term_grace_ms: 5_000,
-        };
-        supervise::launch(&dir, &launch, &inner.options.supervisor).await?;
-        let Some(seen) = cancel.run_until_cancelled(supervise::ended(&dir)).await else {
-            return Ok(None);
-        };
-        match seen? {
-            Seen::Ended(exit) if exit.cause == Cause::Stopped && cancel.is_cancelled() => {
-                return Ok(None);
-            }
-            // Stopped for the sake of others, before a restart: that says nothing about the tree.
-            Seen::Ended(exit) if exit.cause == Cause::Stopped => {}
-            Seen::Ended(exit) if was_killed(&exit.cause) && attempt < TRIES => {}
-            Seen::Ended(exit) => return Ok(Some((Some(exit), dir))),
-            _ => {
-                supervise::sweep(&dir).await?;
-            }
-        }
+/// Why a gate is left out.
+fn nothing_to_do(job: &Job<'_>, gate: &GateSpec, so_far: &Verdicts) -> Option<String> {
+    let covers = |path: &String| gate.paths.iter().any(|it| pattern::matches(it, path));
+    if let Some(changed) = &job.changed
+        && !gate.paths.is_empty()
+        && !changed.iter().any(covers)
+    {
+        return Some("nothing that it covers has changed".to_owned());
     }
-    Ok(Some((None, dir)))
-}
-
-/// Ends all gates of a job.
-pub(crate) async fn stop_all(job: &Path) -> Result<()> {
-    for gate in files::subdirectories(job) {
-        supervise::stop(&gate, STOP_GRACE).await?;
-    }
-    Ok(())
-}
-
-/// Ended by somebody else's SIGKILL or SIGTERM, directly or as a shell puts it.
-const fn was_killed(cause: &Cause) -> bool {
-    matches!(cause, Cause::Signalled(9 | 15) | Cause::Exited(137 | 143))
-}
-
-fn verdict(exit: Option<&Exit>) -> Verdict {
-    let Some(exit) = exit else {
-        return Verdict::Broken;
+    let passed = |needed: &GateName| {
+        so_far.reports.iter().any(|report| {
+            report.gate == *needed && matches!(report.verdict, Verdict::Pass | Verdict::Flaky)
+        }) || so_far.skipped.iter().any(|(name, why)| {
+            // What had nothing to look at stands in nobody's way.
+            name == needed && !why.starts_with("it needs")
+        })
     };
-    match &exit.cause {
-        Cause::Exited(0) => Verdict::Pass,
-        // The shell's own words for "can't be run" and "not found".
-        Cause::Exited(126 | 127) | Cause::NotStarted(_) | Cause::Stopped => Verdict::Broken,
-        Cause::TimedOut if exit.output_bytes == 0 => Verdict::Broken,
-        Cause::Exited(_) | Cause::Signalled(_) | Cause::TimedOut | Cause::Stalled => Verdict::Fail,
-    }
+    let missing = gate.needs.iter().find(|needed| !passed(needed))?;
+    Some(format!("it needs `{missing}`, which did not pass"))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The name of the check that a task keeps to the paths it was given.
+const SCOPE: &str = "scope";
+/// Files that are named of many.
+const OUTSIDE_SHOWN: usize = 50;
 
-    #[test]
-    fn a_kill_says_nothing_about_the_tree_but_a_crash_does() {
-        for killed in [
-            Cause::Signalled(9),
-            Cause::Signalled(15),
-            Cause::Exited(137),
-        ] {
-            assert!(was_killed(&killed), "{killed:?}");
+impl Verdicts {
+    /// The task touches files that it must not: that is a failing gate of our own.
+    pub(crate) fn refuse_scope(&mut self, outside: &[String], base: &CommitId, commit: &CommitId) {
+        let Ok(name) = SCOPE.parse::<GateName>() else {
+            return;
+        };
+        let failure = |path: &String| GateFailure {
+            name: Note::from(path.as_str()),
+            message: None,
+            print: fnv(path.as_bytes()),
+            known: false,
+        };
+        let failures: Vec<GateFailure> = outside.iter().take(OUTSIDE_SHOWN).map(failure).collect();
+        let command = format!("git diff --name-only {base}");
+        let note = Note::from(format!("{} files are outside of its paths", outside.len()));
+        self.reports.push(GateReport {
+            kind: GateKind::Lint,
+            failures: failures.iter().map(|failure| failure.print).collect(),
+            note: Some(note.clone()),
+            ..GateReport::new(name.clone(), Verdict::Fail, true)
+        });
+        self.failed.push(FailedGate {
+            name: name.clone(),
+            command: command.clone(),
+            dir: PathBuf::new(),
+            failures: failures.clone(),
+            said: Some(
+                "This task may only change the files it was given. Take back what it changed in these, or do without:"
+                    .to_owned(),
+            ),
+        });
+        self.results.push(GateResult {
+            commit: commit.clone(),
+            gate: name,
+            verdict: Verdict::Fail,
+            command,
+            exit_code: None,
+            duration: Millis(0),
+            at: clock::now(),
+            detail: GateDetail {
+                note: Some(note),
+                failures,
+                ..GateDetail::default()
+            },
+        });
+    }
+
+    fn add(&mut self, gate: &GateSpec, looked: look::Looked) {
+        let look::Looked { result, dir } = looked;
+        let new = result
+            .detail
+            .failures
+            .iter()
+            .filter(|failure| !failure.known);
+        let prints = new.map(|failure| failure.print);
+        self.reports.push(GateReport {
+            gate: gate.name.clone(),
+            verdict: result.verdict,
+            required: gate.required,
+            kind: gate.kind,
+            failures: match result.verdict {
+                Verdict::Fail => prints.take(woodward_core::gate::FAILURES_MAX).collect(),
+                _ => Vec::new(),
+            },
+            note: result.detail.note.clone(),
+        });
+        // What did not really run is nobody's to repair.
+        if result.verdict == Verdict::Fail {
+            self.failed.push(FailedGate {
+                name: gate.name.clone(),
+                command: gate.command.shown(),
+                dir,
+                failures: result.detail.failures.clone(),
+                said: None,
+            });
         }
-        for own in [
-            Cause::Signalled(11),
-            Cause::Exited(1),
-            Cause::Exited(0),
-            Cause::TimedOut,
-        ] {
-            assert!(!was_killed(&own), "{own:?}");
-        }
+        self.results.push(result);
     }
 }

@@ -40,7 +40,7 @@ pub use land::Advance;
 pub use locks::{Swept, end_orphans};
 pub use merge::{Build, BuildSpec, Style};
 pub use message::{Signature, Trailers, compose};
-pub use repo::{CommitLine, FILE_MAX, OpenError, Repo, RepoFacts, TreeId};
+pub use repo::{CommitLine, FILE_MAX, OpenError, Repo, RepoFacts};
 pub use rescue::Rescue;
 pub use trash::{Removal, Removed, TrashEntry};
 pub use worktree::{Worktree, WorktreeSpec};

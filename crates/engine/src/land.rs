@@ -9,7 +9,7 @@ mod place;
 mod recover;
 
 pub(crate) use attempt::HELD_BY_CHECKOUT;
-pub(crate) use place::{checkout, turn};
+pub(crate) use place::{Place, Use, checkout, turn};
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -35,7 +35,7 @@ const TROUBLE_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(crate) struct Landers {
     state: Mutex<Landing>,
-    places: Mutex<HashMap<(ProjectId, String), place::Turn>>,
+    places: Mutex<HashMap<(ProjectId, Use), Arc<place::Pool>>>,
 }
 
 #[derive(Debug, Default)]

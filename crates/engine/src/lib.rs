@@ -26,6 +26,7 @@ mod removed;
 mod renew;
 mod run_env;
 pub mod service;
+mod setup;
 mod start;
 pub mod supervise;
 mod tail;

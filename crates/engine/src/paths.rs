@@ -106,10 +106,22 @@ impl Paths {
             .join(task.to_string())
             .join(commit.as_str())
     }
+
+    /// What belongs to the gates of a commit that is no task's own.
+    pub fn base_gates(
+        &self,
+        project: woodward_core::ProjectId,
+        commit: &woodward_core::CommitId,
+    ) -> PathBuf {
+        self.state
+            .join("gates")
+            .join(format!("base-{project}"))
+            .join(commit.as_str())
+    }
 }
 
-/// A short, stable name for a long path.
-fn fnv(bytes: &[u8]) -> u64 {
+/// A short, stable number for a text.
+pub(crate) fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })

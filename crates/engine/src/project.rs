@@ -9,16 +9,19 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use woodward_api::{Code, Problem, ProjectView};
-use woodward_core::risk::{Signal, Touched, signals};
+use woodward_core::risk::{self, Signal, Touched, signals};
 use woodward_core::{CommitId, Epoch, ProjectId, Task, TaskName};
 use woodward_store as store;
 
 use crate::config::Config;
 use crate::error::{EngineError, Result};
 use crate::files;
-use crate::git::{Door, Repo, Side};
+use crate::git::{Door, FileStat, Repo, Side};
 use crate::paths::Paths;
 use std::sync::Arc;
+
+/// How much of a patch is searched for what it does to tests.
+const PATCH_MAX: usize = 2 << 20;
 
 /// The file with a project's rules.
 pub const CONFIG_FILE: &str = crate::config::FILE_NAME;
@@ -208,18 +211,27 @@ impl Project {
         Ok(common.unwrap_or_else(|| base.clone()))
     }
 
-    /// What about a change deserves a closer look.
-    pub(crate) async fn risks(&self, base: &CommitId, head: &CommitId) -> Result<Vec<Signal>> {
+    /// What a commit changes since its task began.
+    pub(crate) async fn change(
+        &self,
+        task: &Task,
+        base: &CommitId,
+        head: &CommitId,
+    ) -> Result<Change> {
         let from = self.beginning(base, head).await?;
         let files = self.repo.numstat(&from, Side::Commit(head)).await?;
-        let touched: Vec<Touched> = files
-            .into_iter()
-            .map(|file| Touched {
-                path: file.path,
-                lines: file.lines,
-            })
-            .collect();
-        Ok(signals(&touched))
+        let code = files.iter().any(|file| risk::may_hold_tests(&file.path));
+        let patch = if code {
+            let patch = self.repo.diff(&from, Side::Commit(head), PATCH_MAX).await?;
+            String::from_utf8_lossy(&patch.text).into_owned()
+        } else {
+            String::new()
+        };
+        Ok(Change {
+            files,
+            patch,
+            scope: task.spec.paths.clone(),
+        })
     }
 
     pub(crate) fn view(&self, config: &Config) -> ProjectView {
@@ -230,6 +242,55 @@ impl Project {
             base: self.base(config),
             worktrees: self.worktrees().display().to_string(),
         }
+    }
+}
+
+/// What a task changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Change {
+    files: Vec<FileStat>,
+    /// The patch, where it may be about tests; bounded.
+    patch: String,
+    /// What it should keep to.
+    scope: Vec<String>,
+}
+
+impl Change {
+    pub(crate) fn files(&self) -> &[FileStat] {
+        &self.files
+    }
+
+    /// The files that it touches, by all their names.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let names = |file: &FileStat| {
+            let was = file.was.clone();
+            was.into_iter().chain([file.path.clone()])
+        };
+        self.files.iter().flat_map(names).collect()
+    }
+
+    /// The files that it touches and should not.
+    pub(crate) fn outside(&self) -> Vec<String> {
+        risk::outside(&self.scope, &self.paths())
+    }
+
+    /// What about it deserves a closer look.
+    pub(crate) fn signals(&self) -> Vec<Signal> {
+        let touched: Vec<Touched> = self
+            .files
+            .iter()
+            .map(|file| Touched {
+                path: file.path.clone(),
+                lines: file.lines,
+            })
+            .collect();
+        let mut found = signals(&touched);
+        found.extend(risk::weakened(&self.patch));
+        if let Some(first) = self.outside().into_iter().next() {
+            found.push(Signal::Outside(first));
+        }
+        found.sort();
+        found
     }
 }
 

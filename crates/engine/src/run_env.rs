@@ -11,6 +11,9 @@ use crate::engine::Inner;
 use crate::environment;
 use crate::project::Project;
 
+/// Where a program works.
+pub(crate) const WORKTREE: &str = "WOODWARD_WORKTREE";
+
 /// The environment of setup commands, gates and agents of a task.
 pub(crate) fn of_task(
     inner: &Inner,
@@ -25,7 +28,7 @@ pub(crate) fn of_task(
     env.extend([
         ("WOODWARD_TASK".to_owned(), task.name.to_string()),
         ("WOODWARD_TASK_ID".to_owned(), task.id.to_string()),
-        ("WOODWARD_WORKTREE".to_owned(), text(path)),
+        (WORKTREE.to_owned(), text(path)),
         ("WOODWARD_BRANCH".to_owned(), worktree.branch.clone()),
         ("WOODWARD_BASE".to_owned(), task.spec.base.clone()),
     ]);

@@ -10,6 +10,7 @@ mod create;
 mod describe;
 mod diagnose;
 mod find;
+mod gates;
 mod look;
 mod notify;
 mod output;

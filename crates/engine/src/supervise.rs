@@ -36,7 +36,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use control::{ended, launch, look, stop, sweep};
+pub use control::{ended, is_of_earlier_boot, launch, look, stop, sweep};
 pub use identity::{Identity, probe};
 pub use supervisor::run;
 

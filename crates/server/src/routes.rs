@@ -11,10 +11,10 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
     AnswerState, Approve, AskSecret, Asked, Changed, ChannelTest, Code, CommentView, CostView,
-    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, Health, LogText, MergeTask, NewComment,
-    NewQuestion, Note, NoticeView, NotifyView, OpenProject, Problem, ProjectView, ReactionEntry,
-    ReactionTest, ReactionView, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Text,
-    Timeline, Undo,
+    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText,
+    MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView, OpenProject, Problem,
+    ProjectView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView,
+    TaskDetail, TestChannels, Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -47,6 +47,8 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/changes", get(changes))
         .route("/doctor", get(doctor))
         .route("/cost", get(cost))
+        .route("/gates", get(gates))
+        .route("/gates/run", post(run_gates))
         .route("/notify", get(channels))
         .route("/notify/log", get(notices))
         .route("/notify/test", post(test_channels))
@@ -137,6 +139,21 @@ async fn cost(State(engine): State<Engine>, asking: Wish) -> Answer<CostView> {
     let asking = asking?;
     let since = Timestamp(i64::try_from(asking.after).unwrap_or(i64::MAX));
     answer(engine.cost(&asking.root, since).await)
+}
+
+async fn gates(State(engine): State<Engine>, asking: Wish) -> Answer<GateRules> {
+    let asking = asking?;
+    answer(engine.gates(&asking.root).await)
+}
+
+async fn run_gates(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<RunGates>,
+) -> Answer<GatesRun> {
+    let Json(wish) = body?;
+    let asking = asking?;
+    to_the_end(async move { engine.run_gates(&asking.root, wish).await }).await
 }
 
 async fn create(

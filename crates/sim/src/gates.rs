@@ -15,11 +15,7 @@ fn named(name: &str) -> GateName {
 /// Runs both gates on a commit.
 pub(crate) fn run(env: &mut Env, commit: &CommitId) -> Vec<GateReport> {
     let green = env.git.is_green(commit);
-    let mut report = |name| GateReport {
-        gate: named(name),
-        verdict: verdict(env, green),
-        required: true,
-    };
+    let mut report = |name| GateReport::new(named(name), verdict(env, green), true);
     vec![report("build"), report("test")]
 }
 
@@ -28,7 +24,15 @@ fn verdict(env: &mut Env, green: bool) -> Verdict {
     match (green, wrong) {
         (true, false) => Verdict::Pass,
         (false, false) => Verdict::Fail,
-        (true, true) => [Verdict::Broken, Verdict::Flaky, Verdict::Fail][env.rng.index(3)],
+        (true, true) => {
+            let wrong = [
+                Verdict::Broken,
+                Verdict::Flaky,
+                Verdict::Baseline,
+                Verdict::Fail,
+            ];
+            wrong[env.rng.index(wrong.len())]
+        }
         (false, true) => Verdict::Broken,
     }
 }

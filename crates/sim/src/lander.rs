@@ -262,7 +262,7 @@ impl Lander {
                 commit,
                 note: Note::from(gates.first().map_or("", GateName::as_str)),
             }),
-            Overall::Flaky(_) | Overall::Unverified => Ok(Stage::Pick),
+            Overall::Flaky(_) | Overall::Baseline(_) | Overall::Unverified => Ok(Stage::Pick),
         }
     }
 

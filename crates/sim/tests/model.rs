@@ -109,11 +109,12 @@ impl Fixture {
             },
             Fact::GatesFinished {
                 commit: commit('b'),
-                reports: vec![woodward_core::gate::GateReport {
-                    gate: "test".parse().expect("a name"),
-                    verdict: woodward_core::gate::Verdict::Pass,
-                    required: true,
-                }],
+                tree: None,
+                reports: vec![woodward_core::gate::GateReport::new(
+                    "test".parse().expect("a name"),
+                    woodward_core::gate::Verdict::Pass,
+                    true,
+                )],
                 risky: false,
                 next_run: RunId::new(Uuid::from_u128(999)),
             },

@@ -139,6 +139,7 @@ cases! {
         a_message_stored_twice_is_stored_once,
         an_oversized_message_is_refused,
         runs_and_gate_results_are_kept,
+        what_gates_said_of_content_is_known_by_its_key,
         workers_are_seen_by_the_databases_clock,
         hostile_texts_come_back_as_they_were,
     }

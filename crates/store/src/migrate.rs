@@ -26,12 +26,14 @@ pub(crate) const SQLITE: &[Migration] = migrations! { "sqlite":
     1 "0001_initial",
     2 "0002_archive",
     3 "0003_ledger",
+    4 "0004_gate_cache",
 };
 
 pub(crate) const POSTGRES: &[Migration] = migrations! { "postgres":
     1 "0001_initial",
     2 "0002_archive",
     3 "0003_ledger",
+    4 "0004_gate_cache",
 };
 
 /// The schema that this binary writes.

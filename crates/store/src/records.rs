@@ -11,7 +11,7 @@ use woodward_core::state::Purpose;
 use woodward_core::{
     Actor, AgentName, ClaimId, CommitId, Effect, Epoch, Event, EventId, EventSeq, GateName,
     MessageId, Millis, Note, Policy, ProjectId, ProjectName, RunId, Task, TaskId, TaskName,
-    TaskSpec, Timestamp, Version, WorkerId,
+    TaskSpec, Timestamp, TreeId, Version, WorkerId,
 };
 
 /// The most tasks that one call creates.
@@ -247,7 +247,7 @@ pub struct Run {
     pub note: Option<Note>,
 }
 
-/// What one gate said of one commit.
+/// What one gate said of one commit: evidence that can be looked up and checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateResult {
     /// The commit.
@@ -264,6 +264,83 @@ pub struct GateResult {
     pub duration: Millis,
     /// When it ended.
     pub at: Timestamp,
+    /// What else is known.
+    #[serde(default, flatten)]
+    pub detail: GateDetail,
+}
+
+/// What is known of a gate's look besides its verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GateDetail {
+    /// The content that it looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
+    /// Why the verdict is what it is, where that needs saying.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<Note>,
+    /// Tests, where its output tells of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestCounts>,
+    /// What failed, bounded in number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<GateFailure>,
+    /// Its output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<GateLog>,
+    /// Whether it was not run for this commit: the same content had been looked at before.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub reused: bool,
+    /// The commit that its failures were compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<CommitId>,
+    /// What the tools were, as a digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<String>,
+}
+
+/// How many tests there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestCounts {
+    /// Those that passed.
+    pub passed: u32,
+    /// Those that failed.
+    pub failed: u32,
+    /// Those that were not run.
+    pub skipped: u32,
+}
+
+impl TestCounts {
+    /// Those that were run.
+    pub const fn run(self) -> u32 {
+        self.passed.saturating_add(self.failed)
+    }
+}
+
+/// One thing that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateFailure {
+    /// The test, or the file and kind of complaint.
+    pub name: Note,
+    /// What it said, shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Note>,
+    /// The same while the failure is.
+    pub print: u64,
+    /// Whether it fails on the base in the same way.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub known: bool,
+}
+
+/// A gate's output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateLog {
+    /// The directory that it is in.
+    pub dir: String,
+    /// How long it is.
+    pub bytes: u64,
+    /// SHA-256 of what is kept of it.
+    pub sha256: String,
 }
 
 /// A message to be stored.
@@ -281,7 +358,7 @@ pub struct NewMessage {
 pub enum Delivery {
     /// It is in the database.
     Stored,
-    /// It was handed to the agent's program.
+    /// It was typed into the agent's program, which has not proven that it took it.
     Injected,
     /// The program proved that it took it.
     Accepted,
@@ -560,6 +637,8 @@ pub struct Retention {
     pub performed_effects: Millis,
     /// Events of archived tasks are kept for so long; events of others are never removed.
     pub archived_events: Millis,
+    /// Known verdicts of gates are kept for so long.
+    pub gate_verdicts: Millis,
     /// Finished ledger entries are kept for so long; those of open tasks are never removed, so that
     /// no evidence counts twice.
     pub finished_entries: Millis,
@@ -574,6 +653,7 @@ impl Default for Retention {
             finished_tasks: Millis::from_days(14),
             performed_effects: Millis::from_days(14),
             archived_events: Millis::from_days(400),
+            gate_verdicts: Millis::from_days(30),
             finished_entries: Millis::from_days(90),
             logs: Millis::from_days(90),
         }
@@ -592,6 +672,9 @@ pub struct RetentionReport {
     /// Finished ledger entries removed.
     #[serde(default)]
     pub entries_removed: u64,
+    /// Known verdicts of gates removed.
+    #[serde(default)]
+    pub verdicts_removed: u64,
     /// The policy that asked for it.
     pub policy: Retention,
 }
@@ -603,5 +686,6 @@ impl RetentionReport {
             && self.effects_removed == 0
             && self.events_removed == 0
             && self.entries_removed == 0
+            && self.verdicts_removed == 0
     }
 }

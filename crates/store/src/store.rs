@@ -143,6 +143,17 @@ pub trait Store: Send + Sync + 'static {
     /// What gates said of a task's commits.
     async fn load_gate_results(&self, task: TaskId) -> Result<Vec<GateResult>>;
 
+    /// What a gate said of content, under the key that the caller makes of content, definition and
+    /// tools.
+    async fn load_verdict(&self, project: ProjectId, key: String) -> Result<Option<GateResult>>;
+
+    /// Remembers what a gate said of content. A newer look takes the place of an older one.
+    async fn save_verdict(&self, project: ProjectId, key: String, result: GateResult)
+    -> Result<()>;
+
+    /// What gates of a project said of content, the newest first; at most [`PAGE_MAX`].
+    async fn load_verdicts(&self, project: ProjectId, limit: u32) -> Result<Vec<GateResult>>;
+
     /// Stores a message for a task. The same id again changes nothing.
     async fn post_message(
         &self,
@@ -446,6 +457,28 @@ impl<B: Backend> Store for B {
     async fn save_gate_results(&self, claim: TaskClaim, results: Vec<GateResult>) -> Result<()> {
         self.perform(gates::SaveGateResults { claim, results })
             .await
+    }
+
+    async fn load_verdict(&self, project: ProjectId, key: String) -> Result<Option<GateResult>> {
+        self.perform(gates::LoadVerdict { project, key }).await
+    }
+
+    async fn save_verdict(
+        &self,
+        project: ProjectId,
+        key: String,
+        result: GateResult,
+    ) -> Result<()> {
+        self.perform(gates::SaveVerdict {
+            project,
+            key,
+            result,
+        })
+        .await
+    }
+
+    async fn load_verdicts(&self, project: ProjectId, limit: u32) -> Result<Vec<GateResult>> {
+        self.perform(gates::LoadVerdicts { project, limit }).await
     }
 
     async fn load_gate_results(&self, task: TaskId) -> Result<Vec<GateResult>> {

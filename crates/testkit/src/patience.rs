@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 /// How long anything may take on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
+/// How long an agent program may take on a busy machine; several start at once.
+pub const AGENT_PATIENCE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Waits until `look` finds something.

@@ -13,6 +13,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod down;
+mod gate;
 mod help;
 mod init;
 mod logs;
@@ -75,6 +76,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
     Cost(cost::Cost),
+    Gate(gate::Gate),
     Notify(notify::Notify),
     Wait(wait::Wait),
     Approve(approve::Approve),
@@ -134,6 +136,7 @@ impl Command {
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
+            Self::Gate(gate) => gate.run(session).await,
             Self::Notify(notify) => notify.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
             Self::Approve(approve) => approve.run(session).await,

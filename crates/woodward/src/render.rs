@@ -8,6 +8,7 @@ pub(crate) mod create;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod done;
+pub(crate) mod gate;
 pub(crate) mod notify;
 pub(crate) mod problem;
 pub(crate) mod progress;

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use woodward_core::MessageId;
 
@@ -64,10 +65,11 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     {
         gemini::wait_for_another_minute(id, spec, wire).await;
     }
-    let program = match Program::start(&launch::start(spec), wire.raw()) {
+    let mut program = match Program::start(&launch::start(spec), wire.raw()) {
         Ok(program) => program,
         Err(error) => return Some(common::not_started(spec, &error)),
     };
+    let complaints = program.follow_complaints();
     let mut peer = Peer::new(program);
     let opened = tokio::time::timeout(START_PATIENCE, open(spec, &mut peer, &tree)).await;
     let session = match opened {
@@ -96,6 +98,7 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     let mut talk = Talk {
         kind: spec.kind,
         peer,
+        complaints,
         wire,
         tree,
         session,
@@ -246,6 +249,8 @@ struct Turn {
     is_accepted: bool,
     /// By when it must have ended, if it was told to.
     cancelled: Option<Instant>,
+    /// How it ends that was stopped because its program waits for too long.
+    given_up: Option<Ending>,
 }
 
 /// A request for permission that is not settled.
@@ -259,6 +264,7 @@ struct Open {
 struct Talk<'a> {
     kind: Kind,
     peer: Peer,
+    complaints: Option<mpsc::Receiver<String>>,
     wire: &'a mut Wire,
     tree: PathBuf,
     session: String,
@@ -273,6 +279,7 @@ struct Talk<'a> {
 enum Next {
     Heard(Option<Heard>),
     Order(Option<Order>),
+    Complaint(String),
     Late,
 }
 
@@ -289,9 +296,16 @@ impl Talk<'_> {
                     None => std::future::pending().await,
                 }
             };
+            let complaint = async {
+                match &mut self.complaints {
+                    Some(lines) => lines.recv().await,
+                    None => None,
+                }
+            };
             let next = tokio::select! {
                 heard = self.peer.hear() => Next::Heard(heard),
                 order = self.wire.order() => Next::Order(order),
+                Some(line) = complaint => Next::Complaint(line),
                 () = late => Next::Late,
             };
             let done = match next {
@@ -306,10 +320,13 @@ impl Talk<'_> {
                     };
                     return None;
                 }
+                Next::Complaint(line) => self.overhear(&line).await,
                 Next::Late => {
                     // It does not stop, so it is stopped.
                     self.peer.end().await;
-                    return Some(Ending::Interrupted);
+                    let turn = self.turn.take();
+                    let given_up = turn.and_then(|turn| turn.given_up);
+                    return Some(given_up.unwrap_or(Ending::Interrupted));
                 }
             };
             if done.is_err() {
@@ -344,6 +361,7 @@ impl Talk<'_> {
             words,
             is_accepted: false,
             cancelled: None,
+            given_up: None,
         });
         Ok(())
     }
@@ -356,17 +374,35 @@ impl Talk<'_> {
                 is_prompt: false,
             }),
             Order::Answer { question, reply } => self.answer(question, reply).await?,
-            Order::Interrupt => {
-                let Some(turn) = &mut self.turn else {
-                    return Ok(());
-                };
-                turn.cancelled = Some(Instant::now() + CANCEL_PATIENCE);
-                let params = json!({"sessionId": self.session});
-                self.peer.notify("session/cancel", params).await?;
-                self.withdraw().await?;
-            }
+            Order::Interrupt => self.cancel(None).await?,
         }
         Ok(())
+    }
+
+    /// Stops the turn, if there is one. `ending` is how it ends then, other than interrupted.
+    async fn cancel(&mut self, ending: Option<Ending>) -> io::Result<()> {
+        let Some(turn) = &mut self.turn else {
+            return Ok(());
+        };
+        turn.cancelled = Some(Instant::now() + CANCEL_PATIENCE);
+        turn.given_up = ending;
+        let params = json!({"sessionId": self.session});
+        self.peer.notify("session/cancel", params).await?;
+        self.withdraw().await
+    }
+
+    /// What a program says besides the protocol: one says there, and only there, that it waits.
+    async fn overhear(&mut self, line: &str) -> io::Result<()> {
+        let Some((tries, next)) = translate::own_wait(self.kind, line, now()) else {
+            return Ok(());
+        };
+        let note = note(line);
+        self.wire.say(Event::Retrying { note: note.clone() }).await;
+        if !self.is_working() || !failure::waits_too_long(tries, next, now()) {
+            return Ok(());
+        }
+        let until = Some(next);
+        self.cancel(Some(Ending::RateLimited { until, note })).await
     }
 
     async fn answer(&mut self, question: MessageId, reply: Reply) -> io::Result<()> {
@@ -512,6 +548,7 @@ impl Talk<'_> {
         }
         self.withdraw().await?;
         let ending = match &result {
+            _ if turn.given_up.is_some() => turn.given_up.unwrap_or(Ending::Interrupted),
             Ok(answer) => self.ear.ending(answer, now()),
             Err(_) if turn.cancelled.is_some() => Ending::Interrupted,
             Err(fault) => translate::fault(fault, now()),

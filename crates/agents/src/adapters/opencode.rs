@@ -7,6 +7,7 @@
 mod http;
 mod launch;
 mod translate;
+mod turn;
 
 use std::collections::VecDeque;
 use std::io;
@@ -44,11 +45,19 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     };
     let began = now();
     let password = format!("{}{}", fresh_uuid().simple(), fresh_uuid().simple());
+    let deadline = Instant::now() + START_PATIENCE;
+    let late = || {
+        let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
+        Some(Ending::Unfit { note })
+    };
+    let Ok(turn) = tokio::time::timeout_at(deadline, turn::Turn::take(spec)).await else {
+        return late();
+    };
     let mut program = match Program::start(&launch::start(spec, &password), wire.raw()) {
         Ok(program) => program,
         Err(error) => return Some(common::not_started(spec, &error)),
     };
-    let opened = tokio::time::timeout(START_PATIENCE, open(spec, &mut program, &password)).await;
+    let opened = tokio::time::timeout_at(deadline, open(spec, &mut program, &password)).await;
     let (server, events, session) = match opened {
         Ok(Ok(opened)) => opened,
         Ok(Err(Shut::Gone)) => {
@@ -61,10 +70,10 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
         }
         Err(_) => {
             end(&mut program).await;
-            let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
-            return Some(Ending::Unfit { note });
+            return late();
         }
     };
+    turn.came_up();
     let version = session.get("version").and_then(Value::as_str);
     let started = Event::Started {
         session: Some(text(&session, "id").to_owned()),
@@ -178,6 +187,8 @@ struct Turn {
     unanswered: Option<String>,
     failure: Option<Value>,
     is_interrupted: bool,
+    /// How it ends that was stopped because its server waits for too long.
+    given_up: Option<Ending>,
     /// Until when it may do nothing.
     lull: Option<Instant>,
     nudges: u32,
@@ -317,8 +328,7 @@ impl Talk<'_> {
             Order::Interrupt => {
                 if let Some(turn) = &mut self.turn {
                     turn.is_interrupted = true;
-                    let path = format!("/session/{}/abort", self.session);
-                    self.post(&path, &json!({})).await?;
+                    self.abort().await?;
                 }
             }
         }
@@ -429,7 +439,7 @@ impl Talk<'_> {
                     turn.failure = Some(error.clone());
                 }
             }
-            "session.status" if ours => self.status(properties).await,
+            "session.status" if ours => self.status(properties).await?,
             "session.idle" if ours => self.idle().await?,
             kind if is_known(kind) => {}
             kind => {
@@ -440,17 +450,29 @@ impl Talk<'_> {
         Ok(())
     }
 
-    async fn status(&mut self, properties: &Value) {
+    async fn status(&mut self, properties: &Value) -> io::Result<()> {
         let status = properties.get("status").unwrap_or(&Value::Null);
         match (text(status, "type"), &mut self.turn) {
             ("busy", Some(turn)) => turn.lull = None,
             ("retry", Some(turn)) => {
                 turn.lull = None;
+                let ending = translate::waits_too_long(status, now());
+                let stops = ending.is_some() && turn.given_up.is_none();
+                turn.given_up = turn.given_up.take().or(ending);
                 let note = note(text(status, "message"));
                 self.wire.say(Event::Retrying { note }).await;
+                if stops {
+                    self.abort().await?;
+                }
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    async fn abort(&mut self) -> io::Result<()> {
+        let path = format!("/session/{}/abort", self.session);
+        self.post(&path, &json!({})).await.map(drop)
     }
 
     /// The server shows a message that was said to it.
@@ -564,13 +586,15 @@ impl Talk<'_> {
         let Some(turn) = &mut self.turn else {
             return Ok(());
         };
-        if unheard && turn.failure.is_none() && !turn.is_interrupted {
+        let stopped = turn.is_interrupted || turn.given_up.is_some();
+        if unheard && turn.failure.is_none() && !stopped {
             // A message that comes just when a turn ends may be left lying.
             turn.lull = Some(Instant::now() + LULL_MAX);
             return Ok(());
         }
         let ending = match &turn.failure {
             _ if turn.is_interrupted => Ending::Interrupted,
+            _ if turn.given_up.is_some() => turn.given_up.take().unwrap_or(Ending::Interrupted),
             Some(failure) => translate::failed(failure, now()),
             None => Ending::Completed,
         };

@@ -16,7 +16,7 @@ use woodward_agents::{
 use woodward_core::{MessageId, Timestamp};
 use woodward_testkit::TestRepo;
 use woodward_testkit::model_api::ModelApi;
-use woodward_testkit::patience::{until, until_some};
+use woodward_testkit::patience::{AGENT_PATIENCE, within};
 
 /// How an agent program is told where the stand-in is.
 #[derive(Clone, Copy, Debug)]
@@ -232,10 +232,11 @@ impl Run {
 
     fn wait<T>(&mut self, what: &str, look: impl Fn(&Self) -> Option<T>) -> T {
         let mut found = None;
-        until(what, || {
+        within(AGENT_PATIENCE, what, || {
             found = look(self);
             // A host that is gone brings nothing new.
-            found.is_some() || self.child.try_wait().unwrap().is_some()
+            let over = found.is_some() || self.child.try_wait().unwrap().is_some();
+            over.then_some(())
         });
         found
             .or_else(|| look(self))
@@ -244,7 +245,9 @@ impl Run {
 
     /// Waits for the end.
     pub(crate) fn finish(mut self) -> (Conversation, Vec<Event>) {
-        until_some("the host's end", || self.child.try_wait().unwrap());
+        within(AGENT_PATIENCE, "the host's end", || {
+            self.child.try_wait().unwrap()
+        });
         (self.talk(), self.events())
     }
 

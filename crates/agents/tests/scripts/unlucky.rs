@@ -14,6 +14,10 @@ pub(crate) const FACTS: &[Fact] = &[
     ("unlucky::half_a_line_at_the_end_is_a_crash", half),
     ("unlucky::ten_megabytes_in_a_line_are_read", long),
     ("unlucky::a_program_that_does_not_end_is_ended", hangs),
+    (
+        "unlucky::a_megabyte_reaches_a_program_that_writes_before_it_reads",
+        writes_first,
+    ),
 ];
 
 /// A program that does what a script says, as Claude Code.
@@ -92,6 +96,38 @@ fn long() -> anyhow::Result<()> {
     };
     ensure!(ended.any(is_short));
     ensure!(ended.any(|event| matches!(event, Event::Note { text } if text.contains("20000000"))));
+    Ok(())
+}
+
+/// Reads its prompt, waits until its input is full, writes more than a pipe holds, and only then
+/// reads on.
+const WRITES_FIRST: &str = r#"
+import fcntl, json, struct, sys, termios, time
+sys.stdin.readline()
+print(json.dumps({"type": "system", "subtype": "init", "session_id": "s"}), flush=True)
+waiting = 0
+while waiting < 60000:
+    waiting = struct.unpack("i", fcntl.ioctl(0, termios.FIONREAD, b"    "))[0]
+    time.sleep(0.01)
+for _ in range(200):
+    print(json.dumps({"type": "from_the_future", "filling": "x" * 10000}), flush=True)
+said = json.loads(sys.stdin.readline())
+print(json.dumps(dict(said, isReplay=True)), flush=True)
+print(json.dumps({"type": "result", "subtype": "success", "is_error": False,
+                  "terminal_reason": "completed"}), flush=True)
+sys.stdin.read()
+"#;
+
+fn writes_first() -> anyhow::Result<()> {
+    let stage = Stage::new(Kind::ClaudeCode)?;
+    let program = ["python3", "-c", WRITES_FIRST].map(String::from).to_vec();
+    let mut run = stage.start(&stage.spec(program), "hello")?;
+    run.until("a conversation", |event| {
+        matches!(event, Event::Started { .. })
+    })?;
+    let message = run.say(&"m".repeat(1 << 20))?;
+    let ended = run.end()?.completed()?;
+    ensure!(ended.has(message), "{:?}", ended.talk.delivered);
     Ok(())
 }
 

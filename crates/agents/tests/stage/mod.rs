@@ -232,7 +232,7 @@ impl Run {
 
     /// Waits for that many open questions.
     pub(crate) fn questions(&mut self, count: usize) -> anyhow::Result<Vec<Question>> {
-        let found = patience::until_some("questions of the agent's", || {
+        let found = patience::within(patience::AGENT_PATIENCE, "questions of the agent's", || {
             let open = self.talk().pending;
             (open.len() >= count || self.is_over()).then_some(open)
         });
@@ -242,7 +242,7 @@ impl Run {
 
     /// Waits for an event.
     pub(crate) fn until(&mut self, what: &str, is: impl Fn(&Event) -> bool) -> anyhow::Result<()> {
-        let found = patience::until_some(what, || {
+        let found = patience::within(patience::AGENT_PATIENCE, what, || {
             let found = self.events().iter().any(&is);
             (found || self.is_over()).then_some(found)
         });
@@ -266,7 +266,9 @@ impl Run {
 
     /// Waits for the end.
     pub(crate) fn end(mut self) -> anyhow::Result<Ended> {
-        patience::until("the end of the host", || self.is_over());
+        patience::within(patience::AGENT_PATIENCE, "the end of the host", || {
+            self.is_over().then_some(())
+        });
         ensure!(self.talk().ending.is_some(), "no ending\n{}", self.told());
         Ok(Ended {
             talk: self.talk(),

@@ -5,14 +5,9 @@ use super::{Decided, Refusal, What};
 use crate::budget::{Limit, Spend};
 use crate::effect::Action;
 use crate::event::{Fault, Outcome};
-use crate::fix;
-use crate::gate::{GateReport, Overall, overall};
 use crate::id::{CommitId, Epoch, MessageId, RunId, WorkerId};
-use crate::policy::{Policy, ReviewRule};
-use crate::state::{
-    Approval, Approver, Delay, Evidence, Failure, PauseReason, Purpose, Question, ResumePoint,
-    State,
-};
+use crate::policy::Policy;
+use crate::state::{Delay, Failure, PauseReason, Purpose, Question, ResumePoint, State};
 use crate::task::Worktree;
 use crate::text::Note;
 use crate::time::Roll;
@@ -70,7 +65,7 @@ pub(super) fn prepared(change: &mut Change<'_>, worktree: &Worktree, policy: &Po
 }
 
 /// Starts an agent, or pauses a task that has no budget left for one.
-fn start(change: &mut Change<'_>, run: RunId, purpose: Purpose, policy: &Policy) {
+pub(super) fn start(change: &mut Change<'_>, run: RunId, purpose: Purpose, policy: &Policy) {
     if let Some(limit) = change.budget_reached(policy) {
         change.release();
         pause_for_budget(change, limit, purpose);
@@ -316,92 +311,6 @@ pub(super) fn run_finished(
         }
     }
     Ok(())
-}
-
-pub(super) fn gates_finished(
-    change: &mut Change<'_>,
-    commit: &CommitId,
-    reports: &[GateReport],
-    risky: bool,
-    next_run: RunId,
-    policy: &Policy,
-    roll: Roll,
-) -> Decided {
-    let State::Verifying { commit: current } = change.state() else {
-        return Err(Refusal::WrongState);
-    };
-    if current != commit {
-        return Err(Refusal::Outdated(What::Commit));
-    }
-    let verdict = overall(reports);
-    if !matches!(verdict, Overall::Broken(_)) {
-        change.task.tally.failures = 0;
-    }
-    if !change.task.unread.is_empty() && !matches!(verdict, Overall::Fail(_)) {
-        // Somebody wants something else by now; the verdict would be on a result of yesterday.
-        change.release();
-        change.queue(Purpose::FollowUp);
-        return Ok(());
-    }
-    match verdict {
-        Overall::Pass => {
-            change.release();
-            let rule = change.task.spec.review.unwrap_or(policy.review);
-            let lands_itself = rule == ReviewRule::Never || (rule == ReviewRule::Risky && !risky);
-            if lands_itself {
-                let approval = Approval {
-                    commit: commit.clone(),
-                    by: Approver::Policy,
-                    at: change.at,
-                };
-                change.go(State::Landing {
-                    approval,
-                    intent: None,
-                });
-            } else {
-                review(change, commit, Evidence::Pass);
-            }
-        }
-        Overall::Unverified => {
-            change.release();
-            review(change, commit, Evidence::Unverified);
-        }
-        Overall::Flaky(_) => {
-            change.release();
-            review(change, commit, Evidence::Flaky);
-        }
-        Overall::Broken(gates) => {
-            let names = gates.iter().map(|gate| gate.as_str());
-            let note = Note::from(names.collect::<alloc::vec::Vec<_>>().join(", "));
-            let purpose = Purpose::Verify {
-                commit: commit.clone(),
-            };
-            change.fail_attempt(purpose, &note, policy, roll, |_| Failure::GateBroken {
-                note: note.clone(),
-            });
-        }
-        Overall::Fail(mut gates) => {
-            gates.truncate(fix::GATES_MAX);
-            match fix::decide(&change.task.tally.fixes, policy.fix, &gates) {
-                fix::Decision::Fix(tally) => {
-                    change.task.tally.fixes = tally;
-                    start(change, next_run, Purpose::Fix { gates }, policy);
-                }
-                fix::Decision::GiveUp(gate) => {
-                    change.release();
-                    change.fail(Failure::FixesSpent { gate });
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn review(change: &mut Change<'_>, commit: &CommitId, evidence: Evidence) {
-    change.go(State::Review {
-        commit: commit.clone(),
-        evidence,
-    });
 }
 
 pub(super) fn handed_back(change: &mut Change<'_>) -> Decided {

@@ -1,10 +1,12 @@
 //! Facts from the merge queue: intents, conflicts, red merges, the landing itself.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::change::Change;
 use super::{Decided, Refusal, What};
 use crate::fix;
+use crate::gate::GateKind;
 use crate::id::{CommitId, IntentId};
 use crate::name::GateName;
 use crate::policy::Policy;
@@ -140,7 +142,14 @@ pub(super) fn failed(
 ) -> Decided {
     require_no_intent(change, commit)?;
     let gates = &gates[..gates.len().min(fix::GATES_MAX)];
-    match fix::decide(&change.task.tally.fixes, policy.fix, gates) {
+    let failing: Vec<fix::Failing> = gates
+        .iter()
+        .map(|gate| fix::Failing {
+            gate: gate.clone(),
+            kind: GateKind::Custom,
+        })
+        .collect();
+    match fix::decide(&change.task.tally.fixes, policy.fix, &failing, None) {
         fix::Decision::Fix(tally) => {
             change.task.tally.fixes = tally;
             change.queue(Purpose::Fix {
@@ -148,6 +157,8 @@ pub(super) fn failed(
             });
         }
         fix::Decision::GiveUp(gate) => change.fail(Failure::FixesSpent { gate }),
+        // Only a look at a tree can see a circle.
+        fix::Decision::Circle(_) => change.fail(Failure::FixesSpent { gate: None }),
     }
     Ok(())
 }

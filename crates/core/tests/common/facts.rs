@@ -11,18 +11,16 @@ use woodward_core::{
     Actor, CommitId, Epoch, Fact, GateName, IntentId, MessageId, RunId, Task, Version,
 };
 
-use super::{commit, holder, intent, lander, message, new_task, person, run, task_id, worker};
+use super::{
+    commit, holder, intent, lander, message, new_task, person, run, task_id, tree, worker,
+};
 
 pub(crate) fn gate(name: &str) -> GateName {
     name.parse().expect("valid name")
 }
 
 pub(crate) fn report(name: &str, verdict: Verdict) -> GateReport {
-    GateReport {
-        gate: gate(name),
-        verdict,
-        required: true,
-    }
+    GateReport::new(gate(name), verdict, true)
 }
 
 pub(crate) fn tokens(tokens: u64) -> Spend {
@@ -227,6 +225,7 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
         (vec![report("test", Verdict::Pass)], true),
         (vec![], false),
         (vec![report("test", Verdict::Flaky)], false),
+        (vec![report("test", Verdict::Baseline)], false),
         (vec![report("test", Verdict::Broken)], false),
         (vec![report("test", Verdict::Fail)], false),
         (
@@ -236,6 +235,7 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
     ] {
         facts.push(Fact::GatesFinished {
             commit: seen.clone(),
+            tree: Some(tree(fresh)),
             reports,
             risky,
             next_run: run(fresh),

@@ -63,6 +63,7 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
             fix: FixBudget {
                 per_gate_max,
                 total_max,
+                ..FixBudget::default()
             },
             budget: Budget {
                 tokens_max,

@@ -10,7 +10,7 @@ use woodward_core::task::{Blocker, Standing, Worktree};
 use woodward_core::time::{Millis, Roll, Timestamp};
 use woodward_core::{
     Actor, CommitId, Effect, Event, EventId, Fact, IllegalTransition, IntentId, MessageId, NewTask,
-    Policy, ProjectId, RunId, Task, TaskId, TaskSpec, Transition, Version, WorkerId, step,
+    Policy, ProjectId, RunId, Task, TaskId, TaskSpec, Transition, TreeId, Version, WorkerId, step,
 };
 
 pub(crate) fn task_id(n: u128) -> TaskId {
@@ -34,6 +34,10 @@ pub(crate) fn worker(n: u128) -> WorkerId {
 }
 
 pub(crate) fn commit(n: u128) -> CommitId {
+    format!("{n:040x}").parse().expect("40 hex digits")
+}
+
+pub(crate) fn tree(n: u128) -> TreeId {
     format!("{n:040x}").parse().expect("40 hex digits")
 }
 

@@ -7,12 +7,14 @@ mod agents;
 use std::collections::BTreeMap;
 
 use woodward_core::backoff::Backoff;
+use woodward_core::fix::KindLimits;
+use woodward_core::gate::GateKind;
 
 use super::branch::{self, BranchPattern};
 use super::environment::Variables;
 use super::error::{Problem, printable};
 use super::file::{File, GateFile, Review, WorktreeFile};
-use super::later::Condition;
+use super::gate::{Condition, is_rerun, kind_of};
 use super::near::nearest;
 use super::reaction;
 use super::tree::{Node, Step, Step::Item, Step::Key};
@@ -118,6 +120,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
                 price_known: true,
             },
             gates,
+            scope: file.scope,
             reactions,
             policy,
             limits,
@@ -149,6 +152,7 @@ fn plain(variables: &Variables) -> BTreeMap<String, String> {
 fn policy(file: &File) -> Policy {
     let per_gate_max = file.limits.fix_cycles.value();
     let total = file.limits.fix_cycles_total.map(|total| total.value());
+    let by_kind = file.limits.fix_cycles_by_kind;
     Policy {
         attempts_max: file.limits.attempts.value(),
         conflicts_max: file.limits.conflicts.value(),
@@ -160,6 +164,12 @@ fn policy(file: &File) -> Policy {
         fix: FixBudget {
             per_gate_max,
             total_max: total.unwrap_or(per_gate_max * 2),
+            per_kind_max: KindLimits {
+                test: by_kind.test.map(|max| max.value()),
+                lint: by_kind.lint.map(|max| max.value()),
+                build: by_kind.build.map(|max| max.value()),
+                custom: by_kind.custom.map(|max| max.value()),
+            },
         },
         budget: Budget {
             tokens_max: file.budget.tokens.map(|tokens| tokens.value().into()),
@@ -211,42 +221,42 @@ fn gates(gates: Vec<GateFile>, findings: &mut Findings<'_>) -> Vec<GateSpec> {
             let what = "the gate has no `paths`";
             findings.wrong(&path("when"), what, "add `paths: [\"src/**\"]`");
         }
-        let later = [
-            (
-                !gate.paths.is_empty(),
-                "paths",
-                "the gate runs for every change until then",
-            ),
-            (
-                gate.when.is_some(),
-                "when",
-                "the gate runs for every change until then",
-            ),
-            (
-                !gate.needs.is_empty(),
-                "needs",
-                "gates run in the order of the file until then",
-            ),
-            (
-                gate.kind.is_some(),
-                "kind",
-                "all gates are treated alike until then",
-            ),
-            (
-                !gate.env.is_empty(),
-                "env",
-                "use `environment.set` until then",
-            ),
-        ];
-        for (_, key, what) in later.into_iter().filter(|(given, ..)| *given) {
-            findings.inactive(&path(key), format!("comes later; {what}"));
+        if gate.when == Some(Condition::Always) && !gate.paths.is_empty() {
+            let what = "the gate has `paths` and is to run always";
+            findings.wrong(&path("when"), what, "leave one of them out");
+        }
+        for (nth, needed) in gate.needs.iter().enumerate() {
+            let advisory = gates[..at]
+                .iter()
+                .any(|it| it.name.0 == needed.0 && !it.required);
+            if gate.required && advisory {
+                let what = format!(
+                    "the gate is required, but needs `{}`, which is not",
+                    needed.0
+                );
+                let place = [Key("gates"), Item(at), Key("needs"), Item(nth)];
+                findings.wrong(&place, what, "make both `required`, or neither");
+            }
         }
     }
-    let spec = |gate: GateFile| GateSpec {
-        name: gate.name.0,
-        command: gate.command,
-        timeout: gate.timeout.0,
-        required: gate.required,
+    let spec = |gate: GateFile| {
+        let kind = gate
+            .kind
+            .map_or_else(|| kind_of(&gate.name.0, &gate.command), GateKind::from);
+        GateSpec {
+            name: gate.name.0,
+            command: gate.command,
+            timeout: gate.timeout.0,
+            required: gate.required,
+            kind,
+            paths: gate.paths,
+            needs: gate.needs.into_iter().map(|needed| needed.0).collect(),
+            env: plain(&gate.env),
+            junit: gate.junit,
+            rerun: gate.rerun.unwrap_or_else(|| is_rerun(kind)),
+            quick: gate.quick,
+            cores: gate.cores.map(|cores| cores.value()),
+        }
     };
     gates.into_iter().map(spec).collect()
 }

@@ -1,4 +1,5 @@
-//! Which gates a project is likely to want, seen from the names and a few small files at its root.
+//! Which gates a project is likely to want, seen from the names and a few small files at its root,
+//! and which agents can work on it.
 //!
 //! It only proposes. Whoever asks runs each proposal once and keeps those that pass.
 
@@ -6,9 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
 
+use woodward_agents::Facts;
+use woodward_agents::catalog::KNOWN;
 use woodward_core::{GateName, Millis};
 
 use super::{Command, GateSpec};
+use crate::agent::available::find;
 
 /// The files whose text says more than their name.
 const READ: [&str; 9] = [
@@ -78,6 +82,18 @@ impl Files {
     }
 }
 
+/// The known agent programs on a search path, best first: those that were tested before others.
+pub fn installed(path: &str) -> Vec<&'static Facts> {
+    let there = |facts: &&&'static Facts| find(facts.program, path).is_some();
+    let (tested, others): (Vec<_>, Vec<_>) = KNOWN.iter().partition(|facts| facts.tested.is_some());
+    tested
+        .iter()
+        .chain(&others)
+        .filter(|facts| there(facts))
+        .copied()
+        .collect()
+}
+
 /// A gate that a project is likely to want.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
@@ -119,12 +135,7 @@ pub fn propose(files: &Files) -> Vec<Proposal> {
             continue;
         };
         proposals.push(Proposal {
-            gate: GateSpec {
-                name: gate,
-                command: Command::Shell(idea.command),
-                timeout: Millis::from_mins(10),
-                required: true,
-            },
+            gate: GateSpec::new(gate, Command::Shell(idea.command), Millis::from_mins(10)),
             because: idea.because,
         });
     }
@@ -312,6 +323,21 @@ mod tests {
             files.texts.insert((*name).to_owned(), (*text).to_owned());
         }
         files
+    }
+
+    #[test]
+    fn programs_that_were_tested_come_before_others() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_str().unwrap();
+        assert!(installed(path).is_empty());
+        for program in ["amp", "pi", "claude"] {
+            let file = dir.path().join(program);
+            std::fs::write(&file, "#!/bin/sh\n").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let names: Vec<_> = installed(path).iter().map(|facts| facts.name).collect();
+        assert_eq!(names, ["claude-code", "pi", "amp"]);
     }
 
     fn proposed(entries: &[(&str, &str)]) -> Vec<String> {

@@ -15,7 +15,8 @@ use woodward_core::{GateName, Millis};
 use super::agent::{AgentRef, AgentsFile, PermissionsFile};
 use super::command::Command;
 use super::environment::{Environment, Variables};
-use super::later::{Condition, GateKind, Section};
+use super::gate::{Condition, KindFile, ScopeRule};
+use super::later::Section;
 use super::notify::NotifyFile;
 use super::reaction::ReactionFile;
 use super::values::{ByteCount, Count, TimeSpan, Usd, Written};
@@ -38,6 +39,8 @@ pub(super) struct File {
     pub(super) gates: Vec<GateFile>,
     /// When a person looks at a verified result before it lands.
     pub(super) review: Review,
+    /// What is done about a task that leaves the paths it was given.
+    pub(super) scope: ScopeRule,
     /// How a task's working directory is made ready.
     pub(super) worktree: WorktreeFile,
     /// How results land on the main branch.
@@ -118,21 +121,36 @@ pub(super) struct GateFile {
     /// Whether a result that fails it is sent back; `false` only reports.
     #[serde(default = "yes")]
     pub(super) required: bool,
-    /// Only for changes to files that match these patterns. Not yet active.
+    /// Only for changes to files that match these patterns.
     #[serde(default)]
     pub(super) paths: Vec<String>,
-    /// Whether it always runs, or only for changes to its `paths`. Not yet active.
+    /// Whether it always runs, or only for changes to its `paths`. Unwritten, having `paths` decides.
     #[serde(default)]
     pub(super) when: Option<Condition>,
-    /// Gates that must have passed before. Not yet active.
+    /// Gates that must have passed before: it does not run on what they refuse.
     #[serde(default)]
     pub(super) needs: Vec<Named<GateName>>,
-    /// What kind of check it is. Not yet active.
+    /// What kind of check it is; guessed from name and command otherwise. A `test` that runs no test
+    /// is broken.
     #[serde(default)]
-    pub(super) kind: Option<GateKind>,
-    /// Variables that are set for it. Not yet active.
+    pub(super) kind: Option<KindFile>,
+    /// Variables that are set for it.
     #[serde(default)]
     pub(super) env: Variables,
+    /// Files in which it reports in JUnit's XML form, as patterns: `reports/*.xml`.
+    #[serde(default)]
+    pub(super) junit: Vec<String>,
+    /// Whether a failure is looked at once more on the same tree: what then passes is flaky. By default
+    /// for tests and custom gates.
+    #[serde(default)]
+    pub(super) rerun: Option<bool>,
+    /// Whether it is so quick that an agent that can be told is told of its failure before it stops.
+    #[serde(default)]
+    pub(super) quick: bool,
+    /// Of how many cores it makes use. All gates together use no more than there are. By default one;
+    /// half of all for tests and builds.
+    #[serde(default)]
+    pub(super) cores: Option<Count<1, 1024>>,
 }
 
 const fn ten_minutes() -> TimeSpan {
@@ -141,6 +159,20 @@ const fn ten_minutes() -> TimeSpan {
 
 const fn yes() -> bool {
     true
+}
+
+/// Limits for gates of a kind.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct KindLimitsFile {
+    /// Tests.
+    pub(super) test: Option<Count<0, 100>>,
+    /// Lints.
+    pub(super) lint: Option<Count<0, 100>>,
+    /// Builds.
+    pub(super) build: Option<Count<0, 100>>,
+    /// All else.
+    pub(super) custom: Option<Count<0, 100>>,
 }
 
 /// When a person looks at a verified result before it lands.
@@ -226,6 +258,9 @@ pub(super) struct LimitsFile {
     /// Times that failing gates go back to the agent, all gates together. By default twice
     /// `fixCycles`.
     pub(super) fix_cycles_total: Option<Count<0, 1000>>,
+    /// Times that one failing gate of a kind goes back to the agent, instead of `fixCycles`:
+    /// `{ lint: 1 }`.
+    pub(super) fix_cycles_by_kind: KindLimitsFile,
     /// Landing conflicts that go back to the agent.
     pub(super) conflicts: Count<0, 100>,
     /// The longest wait after a first failed run; it doubles with every further one.
@@ -240,6 +275,7 @@ impl Default for LimitsFile {
             attempts: Count::new(3),
             fix_cycles: Count::new(3),
             fix_cycles_total: None,
+            fix_cycles_by_kind: KindLimitsFile::default(),
             conflicts: Count::new(3),
             backoff: TimeSpan(Backoff::default().base),
             backoff_max: TimeSpan(Backoff::default().cap),

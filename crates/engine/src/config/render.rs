@@ -2,6 +2,9 @@
 
 use std::fmt::Write;
 
+use woodward_agents::Facts;
+use woodward_agents::catalog::KNOWN;
+
 use super::detect::Proposal;
 use super::error::printable;
 use super::values::TimeSpan;
@@ -18,19 +21,70 @@ pub struct Tried {
 const HEAD: &str = r#"# How Woodward works on this repository. Every key: docs/configuration.md of Woodward.
 # It is read from the commit that tasks start from: commit your changes to it.
 
-orchestrator:
-  agent: mine
-  maxConcurrent: 4
-
-agents:
-  mine:
-    # Any command that reads the prompt on standard input and changes files in the current
-    # directory. Programs that Woodward knows need none: write `agent: claude-code` above
-    # instead, or codex, opencode, gemini, qwen-code, copilot, goose, pi or aider.
 "#;
 
-/// What stands in for an agent until the person names one.
-const NO_AGENT: &str = "echo 'no agent yet: set agents.mine.command in woodward.yaml' >&2; exit 1";
+/// Who works on tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workers<'a> {
+    /// A command that the person named.
+    Command(&'a str),
+    /// The known programs that are installed, best first; maybe none.
+    Programs(&'a [&'static Facts]),
+}
+
+/// What the programs are called that need no command.
+fn known() -> String {
+    let names: Vec<&str> = tested().map(|facts| facts.name).collect();
+    names.join(", ")
+}
+
+fn tested() -> impl Iterator<Item = &'static Facts> {
+    KNOWN.iter().filter(|facts| facts.tested.is_some())
+}
+
+/// Any other program.
+const MINE: &str = r#"
+# Any command that reads the prompt on standard input and changes files in the current directory can
+# be an agent too, with `agent: mine` above:
+# agents:
+#   mine: { command: "sh work.sh" }
+"#;
+
+/// The part that says who works on tasks.
+fn workers(workers: Workers<'_>) -> String {
+    let orchestrator = |note: &str, agent: &str| {
+        format!("orchestrator:\n{note}  agent: {agent}\n  maxConcurrent: 4\n")
+    };
+    match workers {
+        Workers::Command(command) => {
+            let known = format!("  # Or one that needs no command: {}\n", known());
+            let command = quoted(command);
+            let mine = format!("\nagents:\n  mine:\n    command: {command}\n");
+            orchestrator(&known, "mine") + &mine
+        }
+        Workers::Programs([first, others @ ..]) => {
+            let mut text = orchestrator("", first.name);
+            if !others.is_empty() {
+                let names: Vec<&str> = others.iter().map(|facts| facts.name).collect();
+                let names = names.join(", ");
+                text += &format!(
+                    "\n# Installed here too: {names}. For one task: `woodward create --agent NAME`. With this in\n\
+                     # place of `agent` above, each goes on where the one before it must wait:\n\
+                     # agents: [{}, {names}]\n",
+                    first.name
+                );
+            }
+            text + MINE
+        }
+        Workers::Programs([]) => {
+            let note = format!(
+                "  # No program that Woodward knows was found here. Install this one, or name another:\n  # {}\n",
+                known()
+            );
+            orchestrator(&note, KNOWN[0].name) + MINE
+        }
+    }
+}
 
 const TAIL: &str = r#"
 # always: a person approves every result · risky: only risky ones · never: what is verified lands
@@ -44,12 +98,10 @@ worktree:
 "#;
 
 /// The text of the file. Gates that did not pass are there as comments, with the reason.
-pub fn render(tried: &[Tried], agent_command: Option<&str>) -> String {
+pub fn render(tried: &[Tried], who: Workers<'_>) -> String {
     let mut text = HEAD.to_owned();
-    let command = serde_json::to_string(agent_command.unwrap_or(NO_AGENT));
-    let command = command.expect("text has a JSON form, which is YAML too");
-    text.push_str(&format!("    command: {command}\n\n"));
-    text.push_str("# Commands that must pass on every result, in order.\n");
+    text.push_str(&workers(who));
+    text.push_str("\n# Commands that must pass on every result, in order.\n");
     if tried.iter().any(|tried| tried.failure.is_none()) {
         text.push_str("gates:\n");
     } else {
@@ -102,6 +154,39 @@ mod tests {
     use super::super::{Command, Config, FILE_NAME};
     use super::*;
 
+    const NONE: Workers<'static> = Workers::Programs(&[]);
+
+    #[test]
+    fn the_best_installed_program_works_and_the_others_are_named() {
+        let of = |name| Facts::by_name(name).unwrap();
+        let text = render(&[], Workers::Programs(&[of("codex"), of("pi")]));
+        let config = Config::parse(&text, FILE_NAME).unwrap();
+        assert_eq!(config.agent(None).unwrap().name.as_str(), "codex");
+        let more = text
+            .replace("  agent: codex\n", "")
+            .replace("# agents: [codex", "agents: [codex");
+        let config = Config::parse(&more, FILE_NAME).unwrap();
+        assert_eq!(config.candidates(&[]).unwrap().len(), 2);
+        let head = text.split("# Commands that must").next().unwrap();
+        insta::assert_snapshot!(head.trim_end(), @r#"
+        # How Woodward works on this repository. Every key: docs/configuration.md of Woodward.
+        # It is read from the commit that tasks start from: commit your changes to it.
+
+        orchestrator:
+          agent: codex
+          maxConcurrent: 4
+
+        # Installed here too: pi. For one task: `woodward create --agent NAME`. With this in
+        # place of `agent` above, each goes on where the one before it must wait:
+        # agents: [codex, pi]
+
+        # Any command that reads the prompt on standard input and changes files in the current directory can
+        # be an agent too, with `agent: mine` above:
+        # agents:
+        #   mine: { command: "sh work.sh" }
+        "#);
+    }
+
     fn proposals() -> Vec<Proposal> {
         let mut files = Files::default();
         for name in ["Cargo.toml", "go.mod"] {
@@ -121,19 +206,19 @@ mod tests {
     #[test]
     fn the_file_reads_back_as_what_was_proposed() {
         let tried = tried(|_| None);
-        let config = Config::parse(&render(&tried, None), FILE_NAME).unwrap();
+        let config = Config::parse(&render(&tried, NONE), FILE_NAME).unwrap();
         let wanted: Vec<_> = tried.into_iter().map(|tried| tried.proposal.gate).collect();
         assert_eq!(config.gates(), wanted);
-        assert_eq!(config.agent(None).unwrap().name.as_str(), "mine");
+        assert_eq!(config.agent(None).unwrap().name.as_str(), "claude-code");
         assert_eq!(config.inactive(), []);
-        Config::parse(&render(&[], None), FILE_NAME).unwrap();
+        Config::parse(&render(&[], NONE), FILE_NAME).unwrap();
     }
 
     #[test]
     fn a_gate_that_failed_is_a_comment_whatever_it_printed() {
         let hostile = "exit 1\ngates: [{ name: evil, command: rm }]\r\u{1b}[31m\u{85}- name: x";
         let tried = tried(|at| (at == 0).then(|| hostile.to_owned()));
-        let text = render(&tried, None);
+        let text = render(&tried, NONE);
         assert!(!text.contains('\u{1b}'));
         let config = Config::parse(&text, FILE_NAME).unwrap();
         let names: Vec<_> = config
@@ -149,13 +234,13 @@ mod tests {
                 ..tried
             })
             .collect();
-        let config = Config::parse(&render(&all_failed, None), FILE_NAME).unwrap();
+        let config = Config::parse(&render(&all_failed, NONE), FILE_NAME).unwrap();
         assert_eq!(config.gates(), []);
     }
 
     #[test]
     fn uncommenting_a_failed_gate_is_all_it_takes() {
-        let text = render(&tried(|at| (at == 1).then(|| "exit 1".to_owned())), None);
+        let text = render(&tried(|at| (at == 1).then(|| "exit 1".to_owned())), NONE);
         let kept = text.lines().filter(|line| !line.contains("Did not pass"));
         let text: String = kept
             .map(|line| match line.strip_prefix("  # ") {
@@ -171,14 +256,14 @@ mod tests {
         let mut one = tried(|_| None).remove(0);
         let odd = "echo \"a\\b\" 'c' # d: {e}\t\u{7f}é\u{2028}\nnext";
         one.proposal.gate.command = Command::Shell(odd.to_owned());
-        let config = Config::parse(&render(&[one], None), FILE_NAME).unwrap();
+        let config = Config::parse(&render(&[one], NONE), FILE_NAME).unwrap();
         assert_eq!(config.gates()[0].command.shown(), odd);
     }
 
     #[test]
     fn a_named_agent_is_the_one_that_works() {
         let odd = "sh -c \"work 'hard'\" # really";
-        let config = Config::parse(&render(&[], Some(odd)), FILE_NAME).unwrap();
+        let config = Config::parse(&render(&[], Workers::Command(odd)), FILE_NAME).unwrap();
         let crate::config::Driving::Plain(command) = &config.agent(None).unwrap().driving else {
             panic!("a plain command");
         };
@@ -188,7 +273,7 @@ mod tests {
     #[test]
     fn the_file_looks_like_this() {
         let tried = tried(|at| (at == 1).then(|| "exit 127: go: not found".to_owned()));
-        let text = render(&tried, None);
+        let text = render(&tried, NONE);
         let gates = text.split("in order.\n").nth(1).unwrap();
         insta::assert_snapshot!(gates.split("\n\n").next().unwrap(), @r#"
         gates:

@@ -12,13 +12,11 @@ use woodward_store::RunState;
 
 use super::{Driver, Scene};
 use crate::error::{EngineError, Result};
-use crate::git::{self, Removal, Skip, WorktreeSpec};
+use crate::git::{Removal, WorktreeSpec};
 use crate::project::Project;
-use crate::supervise::{self, Cause, Launch, Seen};
-use crate::{effects, files, run_env};
+use crate::setup::{self, Setup};
+use crate::{effects, files, run_env, supervise};
 
-/// How much of a failing setup's output a person is shown.
-const SETUP_OUTPUT_MAX: usize = 1_500;
 /// How long an agent that must go gets to end by itself.
 pub(crate) const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -241,51 +239,13 @@ impl Driver {
         if files::load_json::<Made>(&file).is_some_and(|made| made.set_up) {
             return Ok(());
         }
-        let wishes = &config.worktree;
-        let copied = git::copy_ignored(project.root(), path, &wishes.copy).await?;
-        for (missing, _) in copied
-            .skipped
-            .iter()
-            .filter(|(_, why)| *why == Skip::Missing)
-        {
-            tracing::info!(task = %task.name, path = %missing.display(), "nothing to copy");
-        }
-        for (number, command) in wishes.setup.iter().enumerate() {
-            let dir = self
-                .inner
-                .options
-                .paths
-                .run(run)
-                .join(format!("setup-{}", number + 1));
-            let launch = Launch {
-                command: command.argv(),
-                cwd: path.to_owned(),
-                env: self.command_env(scene, worktree, path),
-                stdin: None,
-                mark: format!("{run}-setup-{number}"),
-                output_max_bytes: config.log_bytes_max,
-                time_limit_ms: Some(wishes.setup_timeout.0),
-                stall_limit_ms: None,
-                term_grace_ms: 5_000,
-            };
-            supervise::launch(&dir, &launch, &self.inner.options.supervisor).await?;
-            let ended = self
-                .handle
-                .cancel
-                .run_until_cancelled(supervise::ended(&dir))
-                .await;
-            // Whoever took the claim away stops it; the next engine takes it up.
-            let Some(seen) = ended else {
-                return Err(EngineError::interrupted());
-            };
-            if !matches!(seen?, Seen::Ended(exit) if exit.cause == Cause::Exited(0)) {
-                let output = supervise::output::head_and_tail(&dir, 0, SETUP_OUTPUT_MAX)?;
-                return Err(EngineError::File {
-                    what: format!("setup command `{}` failed", command.shown()),
-                    source: std::io::Error::other(output),
-                });
-            }
-        }
+        let setup = Setup {
+            path,
+            dir: self.inner.options.paths.run(run).join("setup-"),
+            env: self.command_env(scene, worktree, path),
+            mark: run.to_string(),
+        };
+        setup::run(&self.inner, project, config, &setup, &self.handle.cancel).await?;
         files::save_json_lazily(&file, &Made { set_up: true })
             .map_err(EngineError::file(file.display().to_string()))
     }

@@ -6,7 +6,7 @@ use woodward_core::{MessageId, Task};
 
 use super::{Driver, Scene};
 use crate::error::Result;
-use crate::gate::LastFailure;
+use crate::gate::{FailedGate, LastFailure, read};
 use crate::git::Side;
 use crate::prompt::{self, Failure, Parts};
 use crate::reaction::consider::Place;
@@ -14,8 +14,13 @@ use crate::supervise;
 use crate::words::Words;
 
 /// How much of a failing gate's output the agent is shown.
-const HEAD_BYTES: usize = 8 * 1024;
-const TAIL_BYTES: usize = 16 * 1024;
+const HEAD_BYTES: usize = 4 * 1024;
+const TAIL_BYTES: usize = 12 * 1024;
+/// How much of it is shown of the failing tests' own sections.
+const SECTIONS_BYTES: usize = 16 * 1024;
+/// How much of it is searched for them.
+const READ_HEAD_BYTES: usize = 256 << 10;
+const READ_TAIL_BYTES: usize = 1 << 20;
 
 impl Driver {
     pub(super) async fn prompt(
@@ -65,15 +70,43 @@ impl Driver {
 
     fn failures(&self, task: &Task) -> Vec<Failure> {
         let failed = LastFailure::load(&self.inner.options.paths, task.id).unwrap_or_default();
-        failed
-            .gates
-            .into_iter()
-            .map(|gate| Failure {
-                gate: gate.name.to_string(),
-                command: gate.command,
-                output: supervise::output::head_and_tail(&gate.dir, HEAD_BYTES, TAIL_BYTES)
-                    .unwrap_or_default(),
-            })
-            .collect()
+        failed.gates.into_iter().map(told).collect()
+    }
+}
+
+/// What the agent is told of a failing gate.
+fn told(gate: FailedGate) -> Failure {
+    let output =
+        |head, tail| supervise::output::head_and_tail(&gate.dir, head, tail).unwrap_or_default();
+    let sections = match gate.said {
+        Some(_) => Vec::new(),
+        None => read::output(&output(READ_HEAD_BYTES, READ_TAIL_BYTES)).failures,
+    };
+    let section = |name: &str| {
+        let found = sections.iter().find(|failed| failed.name == name);
+        found.map(|failed| failed.section.clone())
+    };
+    let mut left = SECTIONS_BYTES;
+    let failed = gate.failures.iter().filter(|failure| !failure.known);
+    let failed = failed
+        .map(|failure| {
+            let own = section(failure.name.as_str());
+            let own = own.or_else(|| failure.message.as_ref().map(ToString::to_string));
+            let own = own.filter(|text| text.len() <= left).unwrap_or_default();
+            left -= own.len();
+            (failure.name.to_string(), own)
+        })
+        .collect();
+    let known = gate.failures.iter().filter(|failure| failure.known);
+    Failure {
+        gate: gate.name.to_string(),
+        known: known.map(|failure| failure.name.to_string()).collect(),
+        output: match gate.said {
+            Some(_) => String::new(),
+            None => output(HEAD_BYTES, TAIL_BYTES),
+        },
+        said: gate.said,
+        command: gate.command,
+        failed,
     }
 }

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use woodward_agents::{Conversation, Kind, Letter, SessionId, Spec, Usage, files as run_files};
+use woodward_agents::{
+    Conversation, Ending, Kind, Letter, SessionId, Spec, Usage, files as run_files,
+};
 use woodward_core::event::Outcome;
 use woodward_core::state::Question;
 use woodward_core::task::Worktree;
@@ -16,6 +18,8 @@ use woodward_store::{Delivery, Run, TaskClaim, fresh_uuid};
 use super::{Driver, Scene};
 use crate::agent::available::{self, Choice, Wait};
 use crate::agent::ending::{self, Meaning};
+use crate::agent::resume::resumable;
+use crate::agent::version;
 use crate::clock;
 use crate::config::{Agent, Driving, Runtime};
 use crate::environment;
@@ -32,6 +36,9 @@ pub(super) struct Earlier {
 pub(super) struct Attended {
     changed_at: Option<SystemTime>,
     talk: Conversation,
+    /// Messages that were seen to be typed into the program.
+    injected: Vec<MessageId>,
+    /// How many of the settled messages were seen.
     settled: usize,
 }
 
@@ -55,27 +62,18 @@ impl Driver {
         }))
     }
 
-    /// The newest conversation of the task with this agent that can be taken up again. What was once
-    /// known is not forgotten because a file can't be read now.
+    /// The conversation of the task with this agent that can be taken up again.
     pub(super) async fn earlier(&self, task: &Task, agent: &Agent) -> Result<Option<Earlier>> {
         let runs = self.inner.store.load_runs(task.id).await?;
-        for run in runs.iter().rev().filter(|run| run.agent == agent.name) {
-            let Some(session) = &run.session else {
-                continue;
-            };
-            let talk = run_files::load_conversation(&self.inner.options.paths.run(run.id));
-            let ending = talk.as_ref().and_then(|talk| talk.ending.as_ref());
-            if !ending::can_resume(ending) {
-                return Ok(None);
-            }
-            return Ok(Some(Earlier {
-                session: session.clone(),
-                used: talk
-                    .map(|talk| talk.used_in_all().clone())
-                    .unwrap_or_default(),
-            }));
-        }
-        Ok(None)
+        let dir = |run| self.inner.options.paths.run(run);
+        let found = resumable(&runs, &agent.name, dir);
+        Ok(found.map(|found| Earlier {
+            session: found.session.to_owned(),
+            used: found
+                .talk
+                .map(|talk| talk.used_in_all().clone())
+                .unwrap_or_default(),
+        }))
     }
 
     /// Writes down what the host is to do.
@@ -199,28 +197,40 @@ impl Driver {
             task: self.task,
             epoch: self.handle.epoch,
         };
+        for message in &talk.injected {
+            if !attended.injected.contains(message) {
+                self.delivered(claim, *message, Delivery::Injected).await?;
+            }
+        }
         for one in talk.delivered.iter().skip(attended.settled) {
             if one.refused.is_some() {
                 // It stays unread: whoever runs next is told.
                 continue;
             }
             let message = one.message;
-            let recorded = self
-                .inner
-                .store
-                .record_delivery(claim, message, Delivery::Accepted)
-                .await;
-            match recorded {
-                Ok(()) | Err(woodward_store::StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.delivered(claim, message, Delivery::Accepted).await?;
             self.say(scene, Fact::MessageAccepted { message }).await?;
         }
+        attended.injected.clone_from(&talk.injected);
         attended.settled = talk.delivered.len();
         if spent {
             self.say(scene, Fact::Spent { run, total: spend }).await?;
         }
         Ok(())
+    }
+
+    /// Records how far a message has come. A letter that is no stored message has no record.
+    async fn delivered(
+        &self,
+        claim: TaskClaim,
+        message: MessageId,
+        delivery: Delivery,
+    ) -> Result<()> {
+        let store = &self.inner.store;
+        match store.record_delivery(claim, message, delivery).await {
+            Ok(()) | Err(woodward_store::StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn pass_on_questions(
@@ -267,7 +277,7 @@ impl Driver {
     }
 
     /// Puts what the agent has not read yet into the run's inbox. What was in its prompt is not said
-    /// twice.
+    /// twice. A letter in the inbox is no further than stored: only the host knows more.
     async fn post_unread(
         &self,
         task: &Task,
@@ -299,16 +309,6 @@ impl Driver {
             run_files::post(dir, &letter, clock::now()).map_err(EngineError::file(
                 run_files::inbox(dir).display().to_string(),
             ))?;
-            let claim = TaskClaim {
-                task: self.task,
-                epoch: self.handle.epoch,
-            };
-            if message.delivery == Delivery::Stored {
-                self.inner
-                    .store
-                    .record_delivery(claim, id, Delivery::Injected)
-                    .await?;
-            }
         }
         Ok(())
     }
@@ -320,6 +320,46 @@ impl Driver {
             Err(error) if error.is_repeated() => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// A program that can't be talked to may be too old: then its end says so.
+    pub(super) async fn explained(
+        &self,
+        scene: &Scene,
+        agent: &woodward_core::AgentName,
+        kind: Kind,
+        talk: &Conversation,
+        ended: Option<Outcome>,
+    ) -> Option<Outcome> {
+        let is_odd = matches!(
+            talk.ending,
+            Some(Ending::Unfit { .. } | Ending::Crashed { .. })
+        );
+        let mut ended = ended?;
+        if let (true, Outcome::Broke { note } | Outcome::NeedsPerson { note }) =
+            (is_odd, &mut ended)
+            && let Some(old) = self.too_old(scene, agent, kind).await
+        {
+            *note = Note::from(format!("{note}; {old}: {}", kind.facts().install));
+        }
+        Some(ended)
+    }
+
+    /// What is to be said of an agent's program that is older than the tested one.
+    async fn too_old(
+        &self,
+        scene: &Scene,
+        name: &woodward_core::AgentName,
+        kind: Kind,
+    ) -> Option<String> {
+        let agent = scene.config.agent(Some(name)).ok()?;
+        let Driving::Hosted { program, .. } = &agent.driving else {
+            return None;
+        };
+        let env = environment::passed(&agent.environment);
+        let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+        let program = available::find(program.first()?, path)?;
+        version::too_old(kind.facts(), &version::ask(&program).await?)
     }
 
     /// What a conversation's ending means; `None` when the agent says that it is done.

@@ -20,7 +20,7 @@ use super::prepare::STOP_GRACE;
 use super::talk::Attended;
 use super::{Driver, Scene};
 use crate::agent::available::Choice;
-use crate::agent::ending;
+use crate::agent::{ending, resume};
 use crate::config::{Agent, Driving, PromptBy};
 use crate::error::{EngineError, Result};
 use crate::git::{CommitWith, Committed, Side, Signature, Trailers, compose};
@@ -28,6 +28,8 @@ use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
 use crate::{clock, files, run_env};
 
 /// How often a working agent's branch is looked at, for people.
+/// A run's prompt, in its directory.
+pub(crate) const PROMPT_FILE: &str = "prompt.md";
 const PROGRESS_EVERY: Duration = Duration::from_secs(3);
 /// How often a conversation is looked at.
 const TALK_LOOK: Duration = Duration::from_millis(100);
@@ -136,7 +138,14 @@ impl Driver {
         };
         let ended = match begun.hosted {
             None => ending(exit.as_ref(), &dir),
-            Some(kind) => self.talk_ending(scene, &begun, kind, exit.as_ref(), attended.talk()),
+            Some(kind) => match &exit {
+                Some(exit) => {
+                    let talk = attended.talk();
+                    let ended = self.talk_ending(scene, &begun, kind, exit, talk);
+                    self.explained(scene, &begun.agent, kind, talk, ended).await
+                }
+                None => Some(lost(kind, &dir, &record)),
+            },
         };
         let mut outcome = self
             .judge(scene, worktree, run, purpose, &begun, exit.as_ref(), ended)
@@ -166,7 +175,7 @@ impl Driver {
         scene: &Scene,
         begun: &Begun,
         kind: Kind,
-        exit: Option<&Exit>,
+        exit: &Exit,
         talk: &Conversation,
     ) -> Option<Outcome> {
         let broke = |note: String| {
@@ -175,9 +184,6 @@ impl Driver {
             })
         };
         let title = kind.facts().title;
-        let Some(exit) = exit else {
-            return broke(format!("the supervisor of {title} was killed"));
-        };
         match &exit.cause {
             Cause::Exited(_) if talk.ending.is_some() => {
                 self.talk_over(scene, &begun.agent, kind, talk)
@@ -270,7 +276,7 @@ impl Driver {
         let prompt = self
             .prompt(scene, worktree, purpose, &begun.messages, earlier.is_some())
             .await?;
-        let prompt_file = dir.join("prompt.md");
+        let prompt_file = dir.join(PROMPT_FILE);
         let write = |file: &Path, bytes: &[u8]| {
             files::save(file, bytes).map_err(EngineError::file(file.display().to_string()))
         };
@@ -535,6 +541,17 @@ impl Driver {
     }
 }
 
+/// A run of which nobody saw the end. Its conversation is not lost with it.
+fn lost(kind: Kind, dir: &Path, record: &Run) -> Outcome {
+    let mut note = resume::why_lost(dir, kind.facts().title);
+    if record.session.is_some() {
+        note += "; its conversation can be resumed";
+    }
+    Outcome::Broke {
+        note: Note::from(note),
+    }
+}
+
 /// How a run ended badly; `None` if it ended well.
 fn ending(exit: Option<&Exit>, dir: &Path) -> Option<Outcome> {
     ending_words(exit, dir).map(|note| Outcome::Broke {
@@ -551,7 +568,8 @@ fn ending_words(exit: Option<&Exit>, dir: &Path) -> Option<String> {
         }
     };
     let Some(exit) = exit else {
-        return Some(format!("its supervisor was killed{}", last_words()));
+        let why = resume::why_lost(dir, "the agent");
+        return Some(format!("{why}{}", last_words()));
     };
     Some(match &exit.cause {
         Cause::Exited(0) => return None,

@@ -7,6 +7,7 @@ use woodward_core::CommitId;
 use super::bring::UNDER_WAY;
 use super::diff::Side;
 use super::error::GitError;
+use super::place::is_spotless_soon;
 use super::repo::{FILE_MAX, Repo};
 use super::rescue::status;
 use super::worktree::Worktree;
@@ -101,8 +102,13 @@ impl Repo {
         Ok(count.parse().unwrap_or_default())
     }
 
-    /// Whether a directory has exactly this commit checked out, with nothing changed or added.
+    /// Whether a directory has exactly this commit checked out, with nothing changed or added, not even
+    /// what git ignores.
     pub async fn is_clean_at(&self, path: &Path, commit: &CommitId) -> Result<bool, GitError> {
+        Ok(self.is_at(path, commit).await? && is_spotless_soon(path).await)
+    }
+
+    async fn is_at(&self, path: &Path, commit: &CommitId) -> Result<bool, GitError> {
         if !path.is_dir() {
             return Ok(false);
         }

@@ -8,11 +8,11 @@
 use std::fs;
 use std::path::Path;
 
-use woodward_core::{CommitId, Timestamp};
+use woodward_core::{CommitId, Timestamp, TreeId};
 
 use super::error::{At, GitError};
 use super::message::{Signature, git_date, signed};
-use super::repo::{Repo, TreeId, batch_check, parse};
+use super::repo::{Repo, batch_check, parse};
 use super::rescue::Rescue;
 use super::worktree::admin::{Mark, dot_git, replace, unique};
 use super::worktree::{Worktree, check_branch};
@@ -132,6 +132,7 @@ impl Repo {
         check_branch(&with.task)?;
         let mut notes = Vec::new();
         self.mend(worktree, &mut notes).await?;
+        self.refresh_excludes()?;
         self.clear_locks_of(worktree).await?;
         let found = self.find(worktree, &mut notes).await?;
         let own = format!("refs/heads/{}", worktree.branch);
@@ -174,7 +175,7 @@ impl Repo {
             let made = git.stdin(with.message.as_str()).durable().text().await?;
             let made = parse("commit-tree", &made)?;
             let parents = merging.is_empty().then(|| vec![found.head.clone()]);
-            self.learn(&made, &TreeId(tree.clone()), parents);
+            self.learn(&made, &TreeId::from(tree.clone()), parents);
             Some(made)
         } else {
             None
@@ -336,7 +337,7 @@ impl Repo {
         }
         match &seen[..] {
             [Some(head), Some(head_tree), Some(tip)] => {
-                self.learn(head, &TreeId(head_tree.clone()), None);
+                self.learn(head, &TreeId::from(head_tree.clone()), None);
                 Ok(Found {
                     on,
                     head: head.clone(),
@@ -359,7 +360,7 @@ impl Repo {
             return None;
         }
         let tip = self.loose_ref(own)?;
-        let TreeId(head_tree) = self.known_tree(&tip)?;
+        let head_tree = CommitId::from(self.known_tree(&tip)?);
         Some(Found {
             on: Some(own.to_owned()),
             head: tip.clone(),

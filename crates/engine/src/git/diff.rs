@@ -3,7 +3,7 @@
 //! No external diff and no text conversion of anybody's configuration is run. What is printed is
 //! bounded.
 
-use woodward_core::CommitId;
+use woodward_core::{CommitId, TreeId};
 
 use super::error::GitError;
 use super::repo::Repo;
@@ -115,6 +115,23 @@ impl Repo {
             files.push(FileStat { path, was, lines });
         }
         Ok(files)
+    }
+}
+
+impl Repo {
+    /// The files of a tree: path, and a line that changes with mode, content or path.
+    pub async fn list_tree(&self, tree: &TreeId) -> Result<Vec<(String, String)>, GitError> {
+        let git = self.git(["ls-tree", "-r", "-z", "--full-tree"]);
+        let answer = git.arg(tree.as_str()).run().await?;
+        let entry = |field: &[u8]| {
+            let line = String::from_utf8_lossy(field).into_owned();
+            let path = line
+                .split_once('\t')
+                .map_or("", |(_, path)| path)
+                .to_owned();
+            (path, line)
+        };
+        Ok(answer.fields().map(entry).collect())
     }
 }
 

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use woodward_core::CommitId;
+use woodward_core::{CommitId, TreeId};
 
 use super::follow::Change;
-use super::repo::{Repo, TreeId};
+use super::repo::Repo;
 
 const COMMITS_MAX: usize = 4_096;
 /// How far back a history is followed by what is known.

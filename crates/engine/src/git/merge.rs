@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use woodward_core::{CommitId, Timestamp};
+use woodward_core::{CommitId, Timestamp, TreeId};
 
 use super::error::GitError;
 use super::message::{Signature, Trailers, compose, git_date, signed};
-use super::repo::{Repo, TreeId, parse};
+use super::repo::{Repo, parse};
 
 const PICKS_MAX: usize = 500;
 const CONFLICTS_MAX: usize = 1_000;
@@ -100,7 +100,7 @@ impl Repo {
             Merged::Clean(tree) => tree,
             Merged::Conflict(files) => return Ok(Build::Conflict { files }),
         };
-        if TreeId(tree.clone()) == self.tree_of(&spec.onto).await? {
+        if TreeId::from(tree.clone()) == self.tree_of(&spec.onto).await? {
             return Ok(Build::Nothing);
         }
         let mut git = self.git(["commit-tree", tree.as_str(), "-p", spec.onto.as_str()]);
@@ -119,7 +119,7 @@ impl Repo {
         if let Ok(changes) = changes {
             self.learn_changes(&spec.onto, &commit, &Arc::new(changes));
         }
-        let tree = TreeId(tree);
+        let tree = TreeId::from(tree);
         let parents = match spec.style {
             Style::Merge => vec![spec.onto.clone(), spec.head.clone()],
             Style::Squash | Style::Rebase => vec![spec.onto.clone()],
@@ -134,7 +134,7 @@ impl Repo {
         let mut on_tree = self.tree_of(&on).await?;
         for pick in self.picks(spec).await? {
             let tree = match self.merge_trees(Some(&pick.parent), &on, &pick.id).await? {
-                Merged::Clean(tree) => TreeId(tree),
+                Merged::Clean(tree) => TreeId::from(tree),
                 Merged::Conflict(files) => return Ok(Build::Conflict { files }),
             };
             if tree == on_tree {

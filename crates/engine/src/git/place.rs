@@ -45,9 +45,7 @@ impl Repo {
         ];
         let git = self.door().git(path, args).write();
         git.timeout(CHECKOUT_MAX).run().await?;
-        let place = path.to_owned();
-        let spotless = tokio::task::spawn_blocking(move || is_spotless(&place));
-        if !spotless.await.unwrap_or(false) {
+        if !is_spotless_soon(path).await {
             let clean = ["clean", "--quiet", "--force", "-d"];
             self.door().git(path, clean).write().run().await?;
         }
@@ -76,6 +74,13 @@ impl Repo {
         git.timeout(CHECKOUT_MAX).run().await?;
         Ok(())
     }
+}
+
+/// [`is_spotless`], off the thread that others wait for.
+pub(super) async fn is_spotless_soon(path: &Path) -> bool {
+    let path = path.to_owned();
+    let spotless = tokio::task::spawn_blocking(move || is_spotless(&path));
+    spotless.await.unwrap_or(false)
 }
 
 /// Whether a checkout certainly has no file or directory but those of its commit, not even ignored

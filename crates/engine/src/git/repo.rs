@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use tokio::sync::{Mutex, OnceCell};
-use woodward_core::CommitId;
+use woodward_core::{CommitId, TreeId};
 
 use super::door::{Door, Git, VERSION_MIN};
 use super::error::GitError;
@@ -105,23 +105,6 @@ pub struct RepoFacts {
     pub reftable: bool,
     /// No branch is checked out.
     pub detached: bool,
-}
-
-/// The name of a tree: equal trees have equal content.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TreeId(pub(crate) CommitId);
-
-impl TreeId {
-    /// The name as git prints it.
-    pub fn as_str(&self) -> &str {
-        self.0.as_str()
-    }
-}
-
-impl std::fmt::Display for TreeId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// One commit, as lists show it.
@@ -354,7 +337,7 @@ impl Repo {
             return Ok(tree);
         }
         let found = self.objects([format!("{commit}^{{tree}}")]).await?;
-        let tree = found.into_iter().flatten().next().map(TreeId);
+        let tree = found.into_iter().flatten().next().map(TreeId::from);
         let tree = tree.ok_or_else(|| GitError::NoSuchCommit {
             rev: commit.to_string(),
             repo: self.root().to_owned(),

@@ -6,12 +6,12 @@
 
 use std::fs;
 
-use woodward_core::{CommitId, Timestamp};
+use woodward_core::{CommitId, Timestamp, TreeId};
 
 use super::door::Git;
 use super::error::{At, GitError};
 use super::message::{Signature, git_date, signed};
-use super::repo::{Repo, TreeId, batch_check, parse};
+use super::repo::{Repo, batch_check, parse};
 use super::worktree::admin::unique;
 use super::worktree::{Worktree, check_branch};
 
@@ -104,7 +104,7 @@ impl Repo {
 
     /// The tree of all files in a worktree that are not ignored, committed or not.
     pub async fn tree_of_worktree(&self, worktree: &Worktree) -> Result<TreeId, GitError> {
-        Ok(TreeId(self.loose(worktree).await?.files))
+        Ok(TreeId::from(self.loose(worktree).await?.files))
     }
 
     /// Looks at a worktree through a copy of its index.

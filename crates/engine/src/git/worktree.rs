@@ -5,6 +5,7 @@
 //! a foreign directory or branch of that name is an error.
 
 pub(crate) mod admin;
+mod exclude;
 mod hooks;
 
 use std::fs;
@@ -69,6 +70,7 @@ impl Repo {
             });
         }
         self.lay_ground().await?;
+        self.refresh_excludes()?;
         let worktree = {
             let _turn = self.turn().await?;
             self.register(spec).await?

@@ -10,8 +10,9 @@ use woodward_store::{CloseIntent, OpenIntent, Queued, StoreError, fresh_uuid};
 use super::{HELD_AGAIN, Right};
 use crate::config::{Config, MergeStyle};
 use crate::error::{EngineError, Result};
-use crate::gate::{self, Job, LastFailure};
-use crate::git::{Advance, Build, BuildSpec, Signature, Style, Trailers};
+use crate::gate::{self, Ground, Job, LastFailure};
+use crate::git::{Advance, Build, BuildSpec, Side, Signature, Style, Trailers};
+use crate::land::Use;
 use crate::words::Words;
 use crate::{clock, run_env};
 
@@ -87,7 +88,10 @@ impl Right<'_> {
             return self.hold(queued, reason).await;
         }
         if new != old && !config.gates().is_empty() {
-            if let Some(fact) = self.gates_say_no(&task, &commit, &new, &config).await? {
+            if let Some(fact) = self
+                .gates_say_no(&task, &commit, (&old, &new), &config)
+                .await?
+            {
                 return self.say(&task, fact, &config).await;
             }
             if self.inner.stopping.is_cancelled() {
@@ -125,31 +129,42 @@ impl Right<'_> {
         &self,
         task: &Task,
         commit: &CommitId,
-        new: &CommitId,
+        (old, new): (&CommitId, &CommitId),
         config: &Config,
     ) -> Result<Option<Fact>> {
         let gates = self.inner.options.paths.gates(task.id, new);
         let dir = gates.join(format!("landing-{}", self.lease.epoch));
-        let turn = super::turn(self.inner, self.project, "landing").await;
-        let place = super::checkout(self.inner, self.project, turn, new, &dir).await?;
+        let repo = &self.project.repo;
+        let path = self.project.worktree(&task.name);
+        let changed = repo.numstat(old, Side::Commit(new)).await?;
+        let names = changed
+            .into_iter()
+            .flat_map(|file| file.was.into_iter().chain([file.path]));
         let job = Job {
+            project: self.project,
+            config,
             gates: config.gates(),
-            dir,
-            cwd: place.path().to_owned(),
+            dir: dir.clone(),
             commit: new.clone(),
-            env: run_env::of_gates(self.inner, self.project, config, task, place.path()),
+            tree: repo.tree_of(new).await?,
+            env: run_env::of_gates(self.inner, self.project, config, task, &path),
             mark: format!("landing-{new}"),
-            output_max_bytes: config.log_bytes_max,
+            changed: Some(names.collect()),
+            base: Some(old.clone()),
+            fresh: false,
         };
-        let Some(verdicts) = gate::run(self.inner, &job, &self.inner.stopping).await? else {
+        let stopping = &self.inner.stopping;
+        let mut ground = Ground::new(self.inner, self.project, config, new, Use::Landing, dir);
+        let Some(verdicts) = gate::run(self.inner, &job, &mut ground, stopping).await? else {
             return Err(EngineError::interrupted());
         };
+        drop(ground);
         if !verdicts.failed.is_empty() {
             LastFailure::save(&self.inner.options.paths, task.id, &verdicts.failed)?;
         }
         let commit = commit.clone();
         Ok(match overall(&verdicts.reports) {
-            Overall::Pass | Overall::Unverified | Overall::Flaky(_) => None,
+            Overall::Pass | Overall::Unverified | Overall::Flaky(_) | Overall::Baseline(_) => None,
             Overall::Broken(gates) => Some(Fact::LandingBroken {
                 commit,
                 note: Note::from(format!(

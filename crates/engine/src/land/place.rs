@@ -1,22 +1,73 @@
-//! Clean directories in which gates look at a commit that is not a task's own.
+//! Clean directories in which gates look at a commit.
 //!
 //! They belong to Woodward alone: whatever gates leave in them is thrown away. Ignored files (build
-//! caches) stay, which is what makes the next gate fast.
+//! caches) stay, which is what makes the next gate fast. What the project copies or sets up for its
+//! agents is there for its gates, too.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::OwnedMutexGuard;
-use woodward_core::CommitId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use woodward_core::{CommitId, risk};
 
+use crate::config::Config;
 use crate::engine::Inner;
 use crate::error::{EngineError, Result};
+use crate::gate::content::digest;
 use crate::project::Project;
-use crate::{files, gate};
+use crate::setup::{self, Setup};
+use crate::{files, gate, run_env};
 
-/// One user of a place at a time.
-pub(super) type Turn = Arc<tokio::sync::Mutex<()>>;
+/// What a directory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Use {
+    /// Results of tasks.
+    Verify,
+    /// Merged trees on their way to a branch.
+    Landing,
+    /// What tasks start from.
+    Base,
+}
+
+impl Use {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Verify => "verify",
+            Self::Landing => "landing",
+            Self::Base => "base",
+        }
+    }
+
+    /// How many directories there are for it.
+    fn count(self) -> usize {
+        match self {
+            Self::Verify => {
+                let cores = std::thread::available_parallelism().map_or(2, usize::from);
+                (cores / 2).clamp(1, 4)
+            }
+            Self::Landing | Self::Base => 1,
+        }
+    }
+}
+
+/// The directories of one project for one use.
+#[derive(Debug)]
+pub(super) struct Pool {
+    free: std::sync::Mutex<Vec<usize>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Pool {
+    fn new(count: usize) -> Self {
+        Self {
+            // The first is taken first: its caches are the warmest.
+            free: std::sync::Mutex::new((1..=count).rev().collect()),
+            permits: Arc::new(Semaphore::new(count)),
+        }
+    }
+}
 
 /// Whose gates run in a place.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,11 +75,17 @@ struct User {
     job: PathBuf,
 }
 
+/// What a place was set up for.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Ready {
+    setup: String,
+}
+
 /// A checkout of a commit, ours alone while it is held.
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
-    _held: OwnedMutexGuard<()>,
+    _held: Held,
 }
 
 impl Place {
@@ -37,55 +94,173 @@ impl Place {
     }
 }
 
-/// The right to use a project's directory for one purpose.
+/// The right to use one of a project's directories.
 #[derive(Debug)]
 pub(crate) struct Held {
-    purpose: &'static str,
-    guard: OwnedMutexGuard<()>,
+    name: String,
+    number: usize,
+    pool: Arc<Pool>,
+    _permit: OwnedSemaphorePermit,
 }
 
-/// Waits until a project's directory for this purpose is free.
-pub(crate) async fn turn(inner: &Inner, project: &Project, purpose: &'static str) -> Held {
-    let lock = {
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut free = self.pool.free.lock().unwrap_or_else(|e| e.into_inner());
+        free.push(self.number);
+        free.sort_unstable_by(|a, b| b.cmp(a));
+    }
+}
+
+/// Waits until one of a project's directories for this use is free.
+pub(crate) async fn turn(inner: &Inner, project: &Project, use_: Use) -> Result<Held> {
+    let pool = {
         let mut places = inner
             .landers
             .places
             .lock()
             .unwrap_or_else(|e| e.into_inner());
-        let key = (project.id(), purpose.to_owned());
-        Arc::clone(places.entry(key).or_default())
+        let pool = places.entry((project.id(), use_));
+        Arc::clone(pool.or_insert_with(|| Arc::new(Pool::new(use_.count()))))
     };
-    Held {
-        purpose,
-        guard: lock.lock_owned().await,
-    }
+    let permit = Arc::clone(&pool.permits).acquire_owned().await;
+    let permit = permit.map_err(|_| EngineError::interrupted())?;
+    let number = pool
+        .free
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+        .pop()
+        .unwrap_or(1);
+    let name = match number {
+        1 => use_.as_str().to_owned(),
+        _ => format!("{}-{number}", use_.as_str()),
+    };
+    Ok(Held {
+        name,
+        number,
+        pool,
+        _permit: permit,
+    })
 }
 
-/// A clean checkout of `commit`, in the directory that is held, for the gates of `job`.
-/// Gates that an earlier engine left running there are ended first.
+/// A clean checkout of `commit`, in the directory that is held, for the gates of `job`, set up as the
+/// project wants. Gates that an earlier engine left running there are ended first.
 pub(crate) async fn checkout(
     inner: &Inner,
     project: &Project,
+    config: &Config,
     held: Held,
     commit: &CommitId,
     job: &Path,
+    cancel: &CancellationToken,
 ) -> Result<Place> {
-    let Held { purpose, guard } = held;
-    let name = format!("{}-{purpose}.json", project.id());
-    let file = inner.options.paths.state().join("places").join(name);
+    let state = inner.options.paths.state().join("places");
+    let file = state.join(format!("{}-{}.json", project.id(), held.name));
     if let Some(User { job: earlier }) = files::load_json(&file)
         && earlier != job
     {
         gate::stop_all(&earlier).await?;
     }
-    files::save_json(
-        &file,
-        &User {
-            job: job.to_owned(),
-        },
-    )
-    .map_err(EngineError::file(file.display().to_string()))?;
-    let path = project.worktrees().join(".gates").join(purpose);
+    let user = User {
+        job: job.to_owned(),
+    };
+    files::save_json(&file, &user).map_err(EngineError::file(file.display().to_string()))?;
+    let path = project.worktrees().join(".gates").join(&held.name);
+    let is_new = !path.join(".git").exists();
     project.repo.checkout_detached(&path, commit).await?;
-    Ok(Place { path, _held: guard })
+    let place = Place { path, _held: held };
+    place
+        .set_up(inner, project, config, commit, job, is_new, cancel)
+        .await?;
+    Ok(place)
+}
+
+impl Place {
+    /// Copies and sets up what the project names, when the directory is new or what that depends on
+    /// has changed.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that is known of the place"
+    )]
+    async fn set_up(
+        &self,
+        inner: &Inner,
+        project: &Project,
+        config: &Config,
+        commit: &CommitId,
+        job: &Path,
+        is_new: bool,
+        cancel: &CancellationToken,
+    ) -> Result<()> {
+        let wishes = &config.worktree;
+        if wishes.copy.is_empty() && wishes.setup.is_empty() {
+            return Ok(());
+        }
+        let name = format!("{}-{}.ready.json", project.id(), self._held.name);
+        let file = inner.options.paths.state().join("places").join(name);
+        let wanted = Ready {
+            setup: what_it_depends_on(project, config, commit).await?,
+        };
+        if !is_new && files::load_json::<Ready>(&file).as_ref() == Some(&wanted) {
+            return Ok(());
+        }
+        tracing::info!(place = %self.path.display(), "setting up");
+        for named in &wishes.copy {
+            // An older copy; only plain names, which lead nowhere else.
+            if !named.contains('*') {
+                discard(&self.path.join(named)).await;
+            }
+        }
+        let mut env = run_env::of_project(inner, project, config);
+        env.insert(
+            run_env::WORKTREE.to_owned(),
+            self.path.display().to_string(),
+        );
+        let setup = Setup {
+            path: &self.path,
+            dir: job.join("setup-"),
+            env,
+            mark: format!("{}-{commit}", self._held.name),
+        };
+        setup::run(inner, project, config, &setup, cancel).await?;
+        files::save_json(&file, &wanted).map_err(EngineError::file(file.display().to_string()))
+    }
+}
+
+/// Removes a copy of ours in a directory of ours.
+async fn discard(path: &Path) {
+    let removed = match tokio::fs::symlink_metadata(path).await {
+        Ok(found) if found.is_dir() => tokio::fs::remove_dir_all(path).await,
+        Ok(_) => tokio::fs::remove_file(path).await,
+        Err(_) => return,
+    };
+    if let Err(error) = removed {
+        tracing::warn!(path = %path.display(), %error, "an old copy could not be removed");
+    }
+}
+
+/// A digest of what setup is made of: its commands, the project's lists of dependencies, and what is
+/// copied.
+async fn what_it_depends_on(
+    project: &Project,
+    config: &Config,
+    commit: &CommitId,
+) -> Result<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let wishes = &config.worktree;
+    let mut text = format!("{:?}\n{:?}\n", wishes.copy, wishes.setup);
+    for named in &wishes.copy {
+        if let Ok(found) = std::fs::metadata(project.root().join(named)) {
+            text.push_str(&format!("{named} {} {}\n", found.size(), found.mtime()));
+        }
+    }
+    if !wishes.setup.is_empty() {
+        let tree = project.repo.tree_of(commit).await?;
+        for (path, line) in project.repo.list_tree(&tree).await? {
+            if risk::is_about_dependencies(&path) {
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+    }
+    Ok(digest(text.as_bytes()))
 }

@@ -126,6 +126,7 @@ impl Engine {
                 yolo: draft.yolo,
                 review: draft.review,
                 budget: None,
+                paths: draft.paths,
                 labels: labels(draft.labels)?,
             },
             name,

@@ -1,23 +1,12 @@
 //! Facts as sentences.
 
 use woodward_core::event::Outcome;
-use woodward_core::gate::Verdict;
 use woodward_core::{CommitId, Fact};
 
 const SHORT: usize = 10;
 
 fn short(commit: &CommitId) -> &str {
     &commit.as_str()[..SHORT]
-}
-
-/// The one word for a verdict.
-pub(super) const fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Flaky => "flaky",
-        Verdict::Broken => "broken",
-        Verdict::Fail => "fail",
-    }
 }
 
 /// What happened, in one sentence.
@@ -43,7 +32,7 @@ pub(super) fn fact(fact: &Fact) -> String {
         } => {
             let said: Vec<String> = reports
                 .iter()
-                .map(|report| format!("{} {}", report.gate, verdict(report.verdict)))
+                .map(|report| format!("{} {}", report.gate, report.verdict.as_str()))
                 .collect();
             match said.as_slice() {
                 [] => format!("no gate looked at {}", short(commit)),

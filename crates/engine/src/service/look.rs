@@ -4,18 +4,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use woodward_api::{
-    Changed, Code, DiffStat, DiffText, FileStat, GateView, Load, MessageView, Problem,
-    QuestionView, RescueView, RunView, StatusView, TaskDetail, Timeline, TimelineEntry,
+    Changed, Code, DiffStat, DiffText, FileStat, Load, MessageView, Problem, QuestionView,
+    RescueView, RunView, StatusView, TaskDetail, Timeline, TimelineEntry,
 };
 use woodward_core::attention::inbox;
 use woodward_core::step::{create, step};
-use woodward_core::{Actor, EventSeq, Fact, StateKind, Task, Timestamp};
+use woodward_core::{Actor, EventSeq, Fact, RunId, State, StateKind, Task, Timestamp};
 use woodward_store::{Run, RunState};
 
 use super::view::{Others, spent};
-use super::{Answered, Found, TaskRef, describe};
+use super::{Answered, Found, TaskRef, describe, gates as gate_views};
+use crate::agent::resume::resumable;
 use crate::clock;
-use crate::drive::purpose_text;
+use crate::drive::{PROMPT_FILE, purpose_text};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::git::Side;
@@ -29,6 +30,9 @@ const DIFF_BYTES_MAX: usize = 8 * 1024 * 1024;
 const FILES_MAX: usize = 200;
 /// The longest that a question about changes waits.
 const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How much of what an agent was told the timeline shows.
+const TOLD_MAX: usize = 64 << 10;
 
 impl Engine {
     /// A project at a glance.
@@ -148,22 +152,12 @@ impl Engine {
             _ => None,
         };
         let change = match result {
-            Some((head, worktree)) => {
-                let from = project.beginning(&worktree.base, head).await?;
-                let files = project.repo.numstat(&from, Side::Commit(head)).await;
-                files.ok().map(|files| stat_of(&files))
-            }
+            Some((head, worktree)) => project.change(task, &worktree.base, head).await.ok(),
             None => None,
         };
-        let risks = match result {
-            Some((head, worktree)) => project.risks(&worktree.base, head).await,
-            None => Ok(Vec::new()),
-        };
-        let risks = risks
-            .unwrap_or_default()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let risks = change.iter().flat_map(crate::project::Change::signals);
+        let risks = risks.map(|signal| signal.to_string()).collect();
+        let change = change.map(|change| stat_of(change.files()));
         let rescued = if brief {
             Vec::new()
         } else {
@@ -190,24 +184,11 @@ impl Engine {
                     text: cut(&message.body, MESSAGE_BYTES_MAX),
                 })
                 .collect(),
-            runs: store
-                .load_runs(task.id)
-                .await?
-                .iter()
-                .map(|run| self.run_view(run))
-                .collect(),
+            runs: self.run_views(task).await?,
             gates: gates
                 .iter()
                 .filter(|result| Some(&result.commit) == last.as_ref())
-                .map(|result| GateView {
-                    gate: result.gate.clone(),
-                    commit: result.commit.clone(),
-                    verdict: describe::verdict(result.verdict).into(),
-                    command: result.command.clone(),
-                    exit_code: result.exit_code,
-                    duration_ms: result.duration.0,
-                    at: result.at,
-                })
+                .map(gate_views::view)
                 .collect(),
             change,
             risks,
@@ -223,16 +204,33 @@ impl Engine {
         })
     }
 
+    async fn run_views(&self, task: &Task) -> Result<Vec<RunView>> {
+        let runs = self.inner.store.load_runs(task.id).await?;
+        let mut views: Vec<RunView> = runs.iter().map(|run| self.run_view(run)).collect();
+        if task.state.kind().is_finished() {
+            return Ok(views);
+        }
+        let dir = |run| self.inner.options.paths.run(run);
+        for (run, view) in runs.iter().zip(&mut views) {
+            let over = matches!(view.state.as_str(), "lost" | "finished");
+            let found = resumable(&runs, &run.agent, dir);
+            view.resumable = over && found.is_some_and(|found| found.run == run.id);
+        }
+        Ok(views)
+    }
+
     fn run_view(&self, run: &Run) -> RunView {
         let dir = self.inner.options.paths.run(run.id);
-        let exit = match supervise::look(&dir) {
+        let seen = supervise::look(&dir);
+        let state = match (run.state, &seen) {
+            (RunState::Finished, _) | (RunState::Running, Ok(Seen::Ended(_))) => "finished",
+            (RunState::Starting | RunState::Running, Ok(Seen::Lost)) => "lost",
+            (RunState::Starting, _) => "starting",
+            (RunState::Running, _) => "running",
+        };
+        let exit = match seen {
             Ok(Seen::Ended(exit)) => Some(exit),
             _ => None,
-        };
-        let state = match run.state {
-            RunState::Starting => "starting",
-            RunState::Running if exit.is_none() => "running",
-            _ => "finished",
         };
         RunView {
             id: run.id,
@@ -242,6 +240,7 @@ impl Engine {
             session: run.session.clone(),
             spent: spent(run.spend),
             state: state.into(),
+            resumable: false,
             started_at: run.started_at,
             finished_at: run.finished_at,
             note: run.note.as_ref().map(ToString::to_string),
@@ -269,6 +268,7 @@ impl Engine {
         let mut entries = Vec::with_capacity(history.len());
         let mut task: Option<Task> = None;
         for (event, policy) in &history {
+            let ran = task.as_ref().and_then(|task| run_of(&task.state));
             task = match (&task, &event.fact) {
                 (None, Fact::Created(new)) => Some(create(new, event).next),
                 (Some(task), _) => step(task, event, policy).ok().map(|done| done.next),
@@ -280,6 +280,11 @@ impl Engine {
                 fact: event.fact.as_str().into(),
                 state: task.as_ref().map_or(StateKind::Draft, |t| t.state.kind()),
                 text: describe::fact(&event.fact),
+                told: task
+                    .as_ref()
+                    .and_then(|task| run_of(&task.state))
+                    .filter(|run| Some(*run) != ran)
+                    .and_then(|run| self.told(run)),
             });
         }
         Ok(Timeline {
@@ -288,6 +293,21 @@ impl Engine {
                 .await?,
             entries,
         })
+    }
+
+    /// What a run's agent was told, cut where it is long.
+    fn told(&self, run: RunId) -> Option<String> {
+        let file = self.inner.options.paths.run(run).join(PROMPT_FILE);
+        let mut text = std::fs::read_to_string(file).ok()?;
+        if text.len() > TOLD_MAX {
+            let mut cut = TOLD_MAX;
+            while !text.is_char_boundary(cut) {
+                cut -= 1;
+            }
+            text.truncate(cut);
+            text.push('…');
+        }
+        Some(text)
     }
 
     /// A task's change against where it started: its result, or with `working` its directory as it
@@ -392,5 +412,13 @@ pub(super) fn actor_text(actor: &Actor) -> String {
         Actor::Claim { .. } => "worker".into(),
         Actor::Lander { .. } => "queue".into(),
         Actor::Woodward => "woodward".into(),
+    }
+}
+
+/// The run that works in a state.
+const fn run_of(state: &State) -> Option<RunId> {
+    match state {
+        State::Working { run, .. } | State::Waiting { run, .. } => Some(*run),
+        _ => None,
     }
 }

@@ -39,7 +39,7 @@ impl Engine {
     pub async fn logs(&self, wanted: &TaskRef<'_>, wish: &LogWish) -> Answered<LogText> {
         let found = self.find(wanted).await?;
         let (source, dir) = match &wish.gate {
-            Some(gate) => self.gate_output(&found, gate)?,
+            Some(gate) => self.gate_output(&found, gate).await?,
             None => self.run_output(&found, wish.run).await?,
         };
         let deadline = tokio::time::Instant::now() + wish.wait.min(WAIT_MAX);
@@ -79,8 +79,9 @@ impl Engine {
         Ok((LogSource::Run(run.id), self.inner.options.paths.run(run.id)))
     }
 
-    /// The newest output of a gate on any commit of the task.
-    fn gate_output(&self, found: &Found, gate: &str) -> Result<(LogSource, PathBuf), Problem> {
+    /// The newest output of a gate on any commit of the task: what runs or ran for it, or what its
+    /// verdict is known from.
+    async fn gate_output(&self, found: &Found, gate: &str) -> Result<(LogSource, PathBuf)> {
         let name = &found.task.name;
         let parsed: Option<GateName> = gate.parse().ok();
         let all = self.inner.options.paths.state().join("gates");
@@ -94,7 +95,21 @@ impl Engine {
                 .max_by_key(|dir| dir.metadata().and_then(|m| m.modified()).ok())
                 .map(|dir| (parsed, dir))
         });
+        let mut results = self.inner.store.load_gate_results(found.task.id).await?;
+        results.retain(|result| result.detail.reused && result.gate.as_str() == gate);
+        results.sort_by_key(|result| result.at);
+        let known = results.pop().and_then(|result| {
+            let dir = PathBuf::from(result.detail.log?.dir);
+            let source = LogSource::Gate {
+                gate: result.gate,
+                commit: result.commit,
+            };
+            dir.is_dir().then_some((source, dir))
+        });
         let Some((gate, dir)) = newest else {
+            if let Some(known) = known {
+                return Ok(known);
+            }
             let known: Vec<&str> = found
                 .config
                 .gates()
@@ -105,7 +120,8 @@ impl Engine {
                 Code::NotFound,
                 format!("gate `{gate}` has not run for {name}"),
             )
-            .hint(format!("gates of this project: {}", known.join(", "))));
+            .hint(format!("gates of this project: {}", known.join(", ")))
+            .into());
         };
         let commit = commit_of(&dir)
             .ok_or_else(|| Problem::new(Code::Internal, "a gate's directory has no commit"))?;

@@ -133,6 +133,16 @@ fn see(dir: &Directory) -> Result<Seen, Error> {
     }
 }
 
+/// Whether what ran in `dir` began before this machine came up: then nothing of it can be alive.
+pub fn is_of_earlier_boot(dir: &Path) -> Result<bool, Error> {
+    let dir = Directory::new(dir);
+    let Some(supervisor) = dir.processes()?.and_then(|known| known.supervisor) else {
+        return Ok(false);
+    };
+    let now = Identity::of_self().map_err(Error::io("look at", dir.path()))?;
+    Ok(supervisor.boot != now.boot)
+}
+
 /// Waits until the run in `dir` has ended, is lost, or can never start. Returns [`Seen::Absent`] at
 /// once, because nothing may ever start. Needs no more than a file descriptor while it waits.
 pub async fn ended(dir: &Path) -> Result<Seen, Error> {

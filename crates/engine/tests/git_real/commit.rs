@@ -476,3 +476,44 @@ async fn a_projects_relative_hooks_path_is_relative_to_the_worktree() {
     assert!(worktree.path.join("ran-here").exists());
     assert!(!scratch.root.join("ran-here").exists());
 }
+
+#[tokio::test]
+async fn what_agents_leave_behind_is_neither_work_nor_dirt() {
+    let scratch = Scratch::new().await;
+    let personal = scratch.root.join("../personal-ignore");
+    fs::write(&personal, "*.mine").unwrap();
+    let named = personal.to_str().unwrap();
+    git(&scratch.root, &["config", "core.excludesFile", named]);
+    // A tracked file of such a name is a file like any other.
+    put(&scratch.root, ".aider.tracked", "one\n");
+    git(&scratch.root, &["add", "-f", ".aider.tracked"]);
+    git(&scratch.root, &["commit", "-qm", "tracked"]);
+    let worktree = scratch.worktree("t").await;
+    let before = rev(&worktree.path, "HEAD");
+    let leave = |name: &str| put(&worktree.path, name, "left behind\n");
+    leave(".aider.chat.history.md");
+    leave("dir/.aider.input.history");
+    leave(".claude/settings.local.json");
+    leave("notes.mine");
+    assert_eq!(git(&worktree.path, &["status", "--short"]), "");
+    let done = commit(&scratch).await;
+    assert_eq!((done.made, done.head), (None, before));
+
+    leave(".aider.conf.yml");
+    leave("work.txt");
+    put(&worktree.path, ".aider.tracked", "two\n");
+    // The person's own excludes may change meanwhile.
+    fs::write(&personal, "*.mine\n*.other\n").unwrap();
+    leave("notes.other");
+    let done = commit(&scratch).await;
+    let made = done.made.unwrap();
+    let changed = git(
+        &worktree.path,
+        &["diff", "--name-only", "HEAD^", made.as_str()],
+    );
+    assert_eq!(changed, ".aider.conf.yml\n.aider.tracked\nwork.txt");
+    // Elsewhere nothing has changed.
+    put(&scratch.root, ".aider.chat.history.md", "mine\n");
+    let seen = git(&scratch.root, &["status", "--short"]);
+    assert_eq!(seen, "?? .aider.chat.history.md");
+}

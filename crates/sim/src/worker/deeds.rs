@@ -92,6 +92,7 @@ impl Worker {
             (Action::RunGates { commit }, Stage::Gates(0)) => {
                 let fact = Fact::GatesFinished {
                     commit: commit.clone(),
+                    tree: commit.as_str().parse().ok(),
                     reports: gates::run(env, commit),
                     risky: env.rng.chance(500),
                     next_run: env.ids.run(),

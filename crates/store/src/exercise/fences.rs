@@ -78,6 +78,7 @@ pub(super) async fn a_stale_side_write_changes_nothing_and_says_so(store: Arc<dy
         exit_code: Some(0),
         duration: Millis(5),
         at: Timestamp(5),
+        detail: crate::records::GateDetail::default(),
     };
     assert_stale(world.store.save_gate_results(claim, vec![result]).await);
     assert_stale(world.store.save_run(run(&zombie)).await);

@@ -161,6 +161,7 @@ async fn recorded(world: &World) -> Task {
         exit_code: Some(0),
         duration: Millis(1_500),
         at: Timestamp(6),
+        detail: crate::records::GateDetail::default(),
     };
     world
         .store

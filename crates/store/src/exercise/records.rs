@@ -10,7 +10,9 @@ use woodward_core::{Fact, Millis, Note, ProjectId, RunId, TaskSpec, Timestamp};
 use super::world::{World, claim_of, commit_of, message, new_worker, person};
 use crate::error::StoreError;
 use crate::ids::fresh_uuid;
-use crate::records::{Delivery, GateResult, MESSAGE_BYTES_MAX, Project, Run, RunState};
+use crate::records::{
+    Delivery, GateDetail, GateResult, MESSAGE_BYTES_MAX, Project, Retention, Run, RunState,
+};
 use crate::store::Store;
 
 pub(super) async fn projects_keep_their_id(store: Arc<dyn Store>) {
@@ -132,6 +134,11 @@ pub(super) async fn runs_and_gate_results_are_kept(store: Arc<dyn Store>) {
         exit_code: Some(101),
         duration: Millis(1_234),
         at: Timestamp(30),
+        detail: GateDetail {
+            tree: Some("7".repeat(40).parse().expect("a tree")),
+            note: Some(Note::from("2 of 9 failed")),
+            ..GateDetail::default()
+        },
     };
     for _ in 0..2 {
         world
@@ -142,6 +149,47 @@ pub(super) async fn runs_and_gate_results_are_kept(store: Arc<dyn Store>) {
     }
     let results = world.store.load_gate_results(task.id).await;
     assert_eq!(results.expect("loads"), [result], "once");
+}
+
+pub(super) async fn what_gates_said_of_content_is_known_by_its_key(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let task = world.working("auth-api").await;
+    let said = |verdict, at| GateResult {
+        commit: commit_of(&task),
+        gate: "test".parse().expect("a valid name"),
+        verdict,
+        command: "cargo test".into(),
+        exit_code: None,
+        duration: Millis(1),
+        at: Timestamp(at),
+        detail: GateDetail::default(),
+    };
+    let project = task.project;
+    let save = |key: &str, result| world.store.save_verdict(project, key.to_owned(), result);
+    let load = |key: &str| world.store.load_verdict(project, key.to_owned());
+    assert_eq!(load("a").await.expect("loads"), None);
+    save("a", said(Verdict::Fail, 20)).await.expect("saves");
+    save("b", said(Verdict::Flaky, 30)).await.expect("saves");
+    assert_eq!(
+        load("a").await.expect("loads"),
+        Some(said(Verdict::Fail, 20))
+    );
+    // A newer look counts, a late report of an older one does not.
+    save("a", said(Verdict::Pass, 40)).await.expect("saves");
+    save("a", said(Verdict::Fail, 10)).await.expect("saves");
+    let known = world.store.load_verdicts(project, 10).await;
+    let newest_first = [said(Verdict::Pass, 40), said(Verdict::Flaky, 30)];
+    assert_eq!(known.expect("loads"), newest_first);
+    let elsewhere = ProjectId::new(fresh_uuid());
+    let other = world.store.load_verdict(elsewhere, "a".into()).await;
+    assert_eq!(other.expect("loads"), None, "of another project");
+    let policy = Retention {
+        gate_verdicts: Millis(0),
+        ..Retention::default()
+    };
+    let report = world.store.retain(policy).await.expect("retains");
+    assert_eq!(report.verdicts_removed, 2);
+    assert_eq!(load("a").await.expect("loads"), None);
 }
 
 pub(super) async fn workers_are_seen_by_the_databases_clock(store: Arc<dyn Store>) {

@@ -16,6 +16,7 @@ const NOTHING_KEPT: Retention = Retention {
     performed_effects: Millis(0),
     archived_events: Millis(0),
     finished_entries: Millis(0),
+    gate_verdicts: Millis(0),
     logs: Millis(0),
 };
 

@@ -371,11 +371,12 @@ pub fn prepared(task: &Task) -> Fact {
 pub(crate) fn gates(task: &Task, verdict: Verdict) -> Fact {
     Fact::GatesFinished {
         commit: commit_of(task),
-        reports: vec![GateReport {
-            gate: "test".parse().expect("a valid name"),
+        tree: None,
+        reports: vec![GateReport::new(
+            "test".parse().expect("a valid name"),
             verdict,
-            required: true,
-        }],
+            true,
+        )],
         risky: false,
         next_run: RunId::new(fresh_uuid()),
     }

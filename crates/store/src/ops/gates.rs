@@ -1,11 +1,11 @@
-//! Gate results, keyed by task, claim, commit and gate.
+//! Gate results, keyed by task, claim, commit and gate; and what is known of content, whoever asks.
 
-use woodward_core::TaskId;
+use woodward_core::{ProjectId, TaskId};
 
 use crate::conn::{Conn, Op, Param, to_json};
 use crate::error::Result;
 use crate::ops::tasks;
-use crate::records::{GateResult, TaskClaim};
+use crate::records::{GateResult, PAGE_MAX, TaskClaim};
 
 /// Records what gates said, on behalf of a claim. Saying it again changes nothing.
 #[derive(Debug)]
@@ -54,5 +54,80 @@ impl Op for LoadGateResults {
             )
             .await?;
         rows.iter().map(|row| row.json(0, "gate result")).collect()
+    }
+}
+
+/// What a gate said of content.
+#[derive(Debug)]
+pub(crate) struct LoadVerdict {
+    pub(crate) project: ProjectId,
+    pub(crate) key: String,
+}
+
+impl Op for LoadVerdict {
+    type Out = Option<GateResult>;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Option<GateResult>> {
+        let rows = conn
+            .query(
+                "SELECT doc FROM gate_cache WHERE project = $1 AND key = $2",
+                &[self.project.into(), Param::Text(&self.key)],
+            )
+            .await?;
+        rows.first()
+            .map(|row| row.json(0, "gate verdict"))
+            .transpose()
+    }
+}
+
+/// Remembers what a gate said of content; a newer look takes the place of an older one.
+#[derive(Debug)]
+pub(crate) struct SaveVerdict {
+    pub(crate) project: ProjectId,
+    pub(crate) key: String,
+    pub(crate) result: GateResult,
+}
+
+impl Op for SaveVerdict {
+    type Out = ();
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
+        conn.execute(
+            "INSERT INTO gate_cache (project, key, at, doc) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (project, key) DO UPDATE SET at = excluded.at, doc = excluded.doc
+             WHERE gate_cache.at <= excluded.at",
+            &[
+                self.project.into(),
+                Param::Text(&self.key),
+                self.result.at.into(),
+                (&to_json(&self.result)).into(),
+            ],
+        )
+        .await
+        .map(drop)
+    }
+}
+
+/// What gates of a project said of content, the newest first.
+#[derive(Debug)]
+pub(crate) struct LoadVerdicts {
+    pub(crate) project: ProjectId,
+    pub(crate) limit: u32,
+}
+
+impl Op for LoadVerdicts {
+    type Out = Vec<GateResult>;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<GateResult>> {
+        let limit = i64::from(self.limit.min(PAGE_MAX));
+        let rows = conn
+            .query(
+                "SELECT doc FROM gate_cache WHERE project = $1 ORDER BY at DESC, key LIMIT $2",
+                &[self.project.into(), limit.into()],
+            )
+            .await?;
+        rows.iter().map(|row| row.json(0, "gate verdict")).collect()
     }
 }

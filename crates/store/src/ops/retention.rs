@@ -76,7 +76,15 @@ impl Op for Retain {
                 &[policy.finished_entries.into(), ROWS_MAX.into()],
             )
             .await?;
+        let verdicts_removed = conn
+            .execute(
+                "DELETE FROM gate_cache WHERE (project, key) IN (SELECT project, key
+                     FROM gate_cache WHERE at <= now_ms() - $1 LIMIT $2)",
+                &[policy.gate_verdicts.into(), ROWS_MAX.into()],
+            )
+            .await?;
         let report = RetentionReport {
+            verdicts_removed,
             tasks_archived: archived,
             effects_removed,
             events_removed,

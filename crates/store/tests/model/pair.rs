@@ -579,16 +579,17 @@ fn what_fits(task: &Task, choice: usize) -> Fact {
         },
         State::Verifying { commit } => Fact::GatesFinished {
             commit: commit.clone(),
-            reports: vec![GateReport {
-                gate: "test".parse().expect("a valid name"),
-                verdict: match choice % 8 {
+            tree: None,
+            reports: vec![GateReport::new(
+                "test".parse().expect("a valid name"),
+                match choice % 8 {
                     0 | 1 => Verdict::Fail,
                     2 => Verdict::Broken,
                     3 => Verdict::Flaky,
                     _ => Verdict::Pass,
                 },
-                required: true,
-            }],
+                true,
+            )],
             risky: false,
             next_run: run(),
         },

@@ -213,6 +213,7 @@ async fn write_everything(store: &dyn Store, actor: &Actor, task: &Task) {
         exit_code: Some(0),
         duration: Millis(1),
         at: Timestamp(1),
+        detail: woodward_store::GateDetail::default(),
     };
     verdict(
         "gate result",

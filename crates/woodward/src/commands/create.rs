@@ -55,6 +55,9 @@ pub(crate) struct Create {
     /// Never ask me: the agent may do everything that no rule denies, with all rights that I have
     #[arg(long)]
     yolo: bool,
+    /// Files it should keep to, as a pattern such as `src/cart/**`; may be given several times
+    #[arg(long = "path", value_name = "PATTERN")]
+    paths: Vec<String>,
     /// The branch to start from and land on
     #[arg(long, value_name = "BRANCH")]
     base: Option<String>,
@@ -147,6 +150,7 @@ impl Create {
             task.agent = task.agent.take().or_else(|| self.agent.clone());
             task.model = task.model.take().or_else(|| self.model.clone());
             task.yolo |= self.yolo;
+            task.paths.extend(self.paths.iter().cloned());
             task.base = task.base.take().or_else(|| self.base.clone());
             task.review = task.review.or(self.review.map(Into::into));
             task.labels.extend(self.labels.iter().cloned());

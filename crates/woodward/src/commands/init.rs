@@ -9,15 +9,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use woodward_agents::Kind;
 use woodward_api::{OpenProject, ProjectView};
-use woodward_engine::config::detect::{Files, propose};
-use woodward_engine::config::{FILE_NAME as CONFIG, render};
+use woodward_engine::config::FILE_NAME as CONFIG;
+use woodward_engine::config::detect::{Files, installed, propose};
+use woodward_engine::config::render::{Workers, render};
 
 use crate::failure::{Failure, Outcome};
 use crate::session::Session;
 use gates::Tried;
 
-/// Set this repository up: find its gates, run each once, write woodward.yaml
+/// Set this repository up: find its gates and your agents, run each gate once, write woodward.yaml
 #[derive(Debug, Args)]
 #[command(
     before_help = "Examples:\n  woodward init\n  woodward init --agent-command \"sh work.sh\"\n  woodward init --no-run           propose gates without running them"
@@ -37,6 +39,9 @@ struct SetUp {
     project: ProjectView,
     config: PathBuf,
     written: bool,
+    /// The known agent programs that are installed; the first works on tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agents: Option<Vec<&'static str>>,
     gates: Vec<Tried>,
 }
 
@@ -51,15 +56,17 @@ impl Init {
             .await?;
         let root = PathBuf::from(&project.root);
         let config = root.join(CONFIG);
-        let (written, gates) = if is_there(&config)? {
-            (false, Vec::new())
+        let (written, agents, gates) = if is_there(&config)? {
+            (false, None, Vec::new())
         } else {
-            self.write(session, &root, &config).await?
+            let (agents, gates) = self.write(session, &root, &config).await?;
+            (true, agents, gates)
         };
         let set_up = SetUp {
             project,
             config,
             written,
+            agents,
             gates,
         };
         session.out.answer(&set_up, |_| told(&set_up))?;
@@ -72,16 +79,24 @@ impl Init {
         session: &Session,
         root: &Path,
         config: &Path,
-    ) -> Outcome<(bool, Vec<Tried>)> {
+    ) -> Outcome<(Option<Vec<&'static str>>, Vec<Tried>)> {
         let unreadable =
             |error| Failure::failed(format!("{} can't be read: {error}", root.display()));
         let proposals = propose(&Files::load(root).map_err(unreadable)?);
         let (tried, gates) = gates::try_each(session, root, proposals, !self.no_run).await;
-        let text = render::render(&gates, self.agent_command.as_deref());
+        let programs = installed(&std::env::var("PATH").unwrap_or_default());
+        let (who, agents) = match &self.agent_command {
+            Some(command) => (Workers::Command(command), None),
+            None => {
+                let names = programs.iter().map(|facts| facts.name).collect();
+                (Workers::Programs(&programs), Some(names))
+            }
+        };
+        let text = render(&gates, who);
         store_new(config, &text).map_err(|error| {
             Failure::failed(format!("{} can't be written: {error}", config.display()))
         })?;
-        Ok((true, tried))
+        Ok((agents, tried))
     }
 }
 
@@ -114,6 +129,14 @@ fn told(set_up: &SetUp) -> String {
         "there already, left as it is"
     };
     text += &format!("{CONFIG}: {verb}\n");
+    match set_up.agents.as_deref() {
+        Some([]) => text += "agent: none that Woodward knows is installed here\n",
+        Some([first]) => text += &format!("agent: {first}\n"),
+        Some([first, others @ ..]) => {
+            text += &format!("agent: {first}; installed too: {}\n", others.join(", "));
+        }
+        None => {}
+    }
     for gate in &set_up.gates {
         text += &format!("gate {}: {}\n", gate.name, gate.told());
     }
@@ -122,6 +145,13 @@ fn told(set_up: &SetUp) -> String {
 
 fn next(set_up: &SetUp) -> Vec<String> {
     let mut hints = Vec::new();
+    if set_up.agents.as_ref().is_some_and(Vec::is_empty) {
+        hints.push(format!(
+            "install one, such as: {}",
+            Kind::ClaudeCode.facts().install
+        ));
+        hints.push(format!("or name any command under `agents` in {CONFIG}"));
+    }
     if set_up.written {
         hints.push(format!(
             "look at it, then: git add {CONFIG} && git commit -m \"Set up Woodward\""

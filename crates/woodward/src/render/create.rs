@@ -55,6 +55,9 @@ fn wishes(draft: &TaskDraft) -> String {
     if draft.yolo {
         wishes += "; never asks";
     }
+    if !draft.paths.is_empty() {
+        wishes += &format!("; keeps to {}", draft.paths.join(", "));
+    }
     if let Some(base) = &draft.base {
         wishes += &format!("; base {base}");
     }

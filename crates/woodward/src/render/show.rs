@@ -5,6 +5,7 @@ use woodward_api::{GateView, MessageView, RunView, TaskDetail};
 use woodward_core::Millis;
 
 use super::diff::size;
+use super::gate::{about, tone};
 use super::progress::progress;
 use super::text::{clean, one_line, pad, width, wrap};
 use super::time::{moment, span};
@@ -177,6 +178,9 @@ impl Card<'_> {
             if let Some(note) = &run.note {
                 parts.push(one_line(note));
             }
+            if run.resumable {
+                parts.push("its conversation can be resumed".into());
+            }
             if let Some(cpu) = run.cpu_ms {
                 parts.push(format!("cpu {}", span(Millis(cpu))));
             }
@@ -205,6 +209,8 @@ impl Card<'_> {
     }
 }
 
+const VERDICT_COLUMNS: usize = 6;
+
 fn gates(gates: &[GateView], look: Look) -> Vec<String> {
     let column = gates
         .iter()
@@ -214,29 +220,16 @@ fn gates(gates: &[GateView], look: Look) -> Vec<String> {
     gates
         .iter()
         .map(|gate| {
-            let tone = match gate.verdict.as_str() {
-                "pass" => Tone::Good,
-                "flaky" => Tone::Needs,
-                _ => Tone::Bad,
-            };
-            let verdict = pad(&one_line(&gate.verdict), 6);
+            let verdict = pad(&one_line(&gate.verdict), VERDICT_COLUMNS);
             // Colours would be counted as columns where the line is cut.
             let room = look.columns.map_or(usize::MAX, |columns| {
-                columns.saturating_sub(2 + column + 2 + 6 + 2)
+                columns.saturating_sub(2 + column + 2 + VERDICT_COLUMNS + 2)
             });
-            let exit = gate
-                .exit_code
-                .filter(|code| *code != 0)
-                .map_or_else(String::new, |code| format!(" · exit {code}"));
-            let rest = format!(
-                "{}{exit} · {}",
-                span(Millis(gate.duration_ms)),
-                one_line(&gate.command)
-            );
+            let rest = format!("{} · {}", about(gate).join(" · "), one_line(&gate.command));
             let rest = super::text::cut(&rest, room);
             (
                 pad(gate.gate.as_str(), column),
-                look.paint(tone, &verdict),
+                look.paint(tone(&gate.verdict), &verdict),
                 rest,
             )
         })
@@ -264,6 +257,7 @@ mod tests {
             exit_code,
             duration_ms: 72_000,
             at: sample::NOW,
+            evidence: woodward_api::GateEvidence::default(),
         };
         TaskDetail {
             state: State::Draft,
@@ -285,6 +279,7 @@ mod tests {
                 session: None,
                 spent: None,
                 state: "finished".into(),
+                resumable: false,
                 started_at: sample::NOW - Millis::from_mins(20),
                 finished_at: Some(sample::NOW - Millis::from_mins(1)),
                 note: Some("done".into()),

@@ -117,6 +117,15 @@ pub(crate) fn lands(programs: &Programs, agent: &str, table: &Table) {
         place.story("life")
     );
 
+    // What the program leaves behind is in no commit, and nobody takes it for work.
+    let tree = place.worktree("life");
+    let tree = tree.to_str().unwrap();
+    let committed = place
+        .repo
+        .git(&["-C", tree, "ls-tree", "-r", "--name-only", "HEAD"]);
+    assert_eq!(committed, "README.md\none.txt\ntwo.txt\nwoodward.yaml");
+    assert_eq!(place.repo.git(&["-C", tree, "status", "--short"]), "");
+
     place.ok(&["merge", "life"]);
     place.reaches("life", &["landed"]);
     assert_eq!(place.repo.read("one.txt").trim_end(), "one");
@@ -157,10 +166,6 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     let why = place.task("broken").attention.reason;
     assert!(why.contains(title), "{why}\n{}", place.story("broken"));
     table.note(agent, "failure", true);
-    if matches!(facts(agent).kind, Kind::Qwen | Kind::OpenCode) {
-        // They wait by themselves.
-        return;
-    }
     // Goose waits by itself for as long as it is told to.
     let fault = match facts(agent).kind {
         Kind::Goose => "fault 429",
@@ -180,6 +185,20 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     }));
     table.note(agent, "429", waits.is_ok());
     assert!(waits.is_ok(), "{}", place.story("later"));
+}
+
+/// Three at once on a machine where the program never ran: what it makes at its first start is made
+/// by several.
+pub(crate) fn begin_together(programs: &Programs, agent: &str, _: &Table) {
+    let place = Place::new(programs, &[agent], "limits: { attempts: 1 }\n");
+    let names = ["one", "two", "three"];
+    for name in names {
+        let prompt = format!("Please.\nstand-in: write {name}.txt={name}; commit add {name}");
+        place.ok(&["create", name, "-p", &prompt]);
+    }
+    for name in names {
+        place.reaches(name, &["review"]);
+    }
 }
 
 /// Cancelled in the middle of a tool call: nothing of it lives.
@@ -277,6 +296,171 @@ pub(crate) fn a_day_is_spent(programs: &Programs) {
     let why = place.task("second").attention.reason;
     assert!(why.contains("of $0.01 used"), "{why}");
     assert!(place.show("second").runs.is_empty(), "it was not started");
+}
+
+/// What is reserved for a run must fit into what is left of the day, before it is started.
+pub(crate) fn a_reserve_must_fit(programs: &Programs) {
+    let rules = "budget: { day: { tokens: 1000000 }, reserve: { tokens: 600000 } }\n";
+    let place = Place::new(programs, &["claude-code"], rules);
+    let outside = place.daemon.home().join("outside");
+    let prompt = format!(
+        "Please.\nstand-in: shell touch {}; write first=first; usage input=500000 output=10; commit add first",
+        outside.display()
+    );
+    // One runs: what it may still use is not there for another.
+    place.ok(&["create", "first", "-p", &prompt]);
+    place.reaches("first", &["waiting"]);
+    let small = "Please.\nstand-in: write second=second; commit add second";
+    place.ok(&["create", "second", "-p", small]);
+    place.reaches("second", &["paused"]);
+    let why = place.task("second").attention.reason;
+    assert!(why.contains("of 1000000 tokens used"), "{why}");
+    assert!(place.show("second").runs.is_empty(), "it was not started");
+    // It is over: what it used leaves too little.
+    place.ok(&["answer", "first", "allow"]);
+    place.reaches("first", &["review"]);
+    place.ok(&["resume", "second"]);
+    place.reaches("second", &["paused"]);
+    assert!(place.show("second").runs.is_empty(), "it was not started");
+}
+
+/// A conversation that became too long has an ending of its own, and the next run begins a new one.
+pub(crate) fn overflows(programs: &Programs, agent: &str) {
+    let place = Place::new(programs, &[agent], "limits: { attempts: 1 }\n");
+    // Once is not enough: some make room and try again.
+    let prompt = "Please.\nstand-in: fault overflow";
+    place.ok(&["create", "long", "-p", prompt]);
+    place.reaches("long", &["failed"]);
+    let why = place.task("long").attention.reason;
+    assert!(
+        why.contains("became too long"),
+        "{why}\n{}",
+        place.story("long")
+    );
+    let first = place.show("long").runs[0].clone();
+    assert!(!first.resumable, "{first:?}");
+    let shorter = "Now.\nstand-in: write one.txt=one; commit add one";
+    place.ok(&["prompt", "long", shorter]);
+    place.reaches("long", &["review"]);
+    let second = place.show("long").runs[1].clone();
+    assert_ne!(second.session, first.session, "{}", place.story("long"));
+}
+
+/// A program that is too old to be talked to: `doctor` and the failure both say which version it is.
+pub(crate) fn is_too_old(programs: &Programs) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let old = dir.path().join("claude");
+    // What a version from before an option says of it.
+    let script = "#!/bin/sh\ncase $1 in --version) echo '1.0.3 (Claude Code)';; \
+        *) echo \"error: unknown option '--replay-user-messages'\" >&2; exit 1;; esac\n";
+    std::fs::write(&old, script).unwrap();
+    std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let row = format!(
+        "  old: {{ kind: claude-code, command: [\"{}\"] }}\n",
+        old.display()
+    );
+    let place = Place::new(programs, &["codex"], &row);
+    let sentence = "version 1.0.3 is older than";
+    let doctor = place.run(&["doctor"]).stdout;
+    assert!(doctor.contains(sentence), "{doctor}");
+    place.ok(&["create", "task", "--agent", "old", "-p", "Please."]);
+    place.reaches("task", &["failed"]);
+    let why = place.task("task").attention.reason;
+    assert!(
+        why.contains("unknown option") && why.contains(sentence),
+        "{why}"
+    );
+    assert!(why.contains("npm install"), "{why}");
+    assert_eq!(place.show("task").runs.len(), 1, "it is not tried again");
+}
+
+/// The machine is restarted in the middle of a run: it is listed as resumable, and goes on in the
+/// same conversation.
+pub(crate) fn survives_a_restart(programs: &Programs, agent: &str) {
+    let rules = "limits: { attempts: 1 }\n";
+    let place = Place::new(programs, &[agent], rules);
+    let prompt = "Please.\nstand-in: write one.txt=one; fault stall times=1; commit add one";
+    place.ok(&["create", "cut", "-p", prompt]);
+    let session = in_the_middle(&place, "cut");
+    // Everything goes at once, and what the run's files name is of another boot.
+    kill_all(&place);
+    let runs = place.daemon.state().join("runs");
+    let named = find_file(&runs, "supervisor.json").expect("the run's identity");
+    let text = std::fs::read_to_string(&named).unwrap();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    assert!(text.contains(boot.trim()), "{text}");
+    let other = "11111111-2222-4333-8444-555555555555";
+    std::fs::write(&named, text.replace(boot.trim(), other)).unwrap();
+
+    // Whoever looks starts the daemon.
+    place.reaches("cut", &["failed"]);
+    let attention = place.task("cut").attention;
+    let sentence = "the machine was restarted while";
+    assert!(attention.reason.contains(sentence), "{attention:?}");
+    assert!(attention.reason.contains("can be resumed"), "{attention:?}");
+    assert_eq!(attention.command.as_deref(), Some("woodward retry cut"));
+    let run = &place.show("cut").runs[0];
+    assert!(run.resumable, "{run:?}");
+    assert_eq!(run.session.as_ref(), Some(&session));
+    let doctor = place.run(&["doctor"]).stdout;
+    assert!(doctor.contains(sentence), "{doctor}");
+    assert!(doctor.contains(&session), "{doctor}");
+    assert!(doctor.contains("woodward retry cut"), "{doctor}");
+
+    place.ok(&["retry", "cut"]);
+    place.reaches("cut", &["review"]);
+    let detail = place.show("cut");
+    assert_eq!(detail.runs.len(), 2, "{}", place.story("cut"));
+    assert_eq!(detail.runs[1].session.as_ref(), Some(&session));
+    let doctor = place.run(&["doctor"]).stdout;
+    assert!(!doctor.contains(sentence), "it went on: {doctor}");
+}
+
+/// Waits until the model stalls in the middle of a task, and says in which conversation.
+fn in_the_middle(place: &Place, task: &str) -> String {
+    within(AGENT_PATIENCE, "it is in the middle of its work", || {
+        let run = place.show(task).runs.pop()?;
+        let stalls = place.api.find(|request| request.answer == "fault stall");
+        run.session.filter(|_| stalls.is_some())
+    })
+}
+
+/// The end of everything at once: daemon, supervisors, hosts and programs.
+fn kill_all(place: &Place) {
+    until("nothing is left", || {
+        let left = place.daemon.processes();
+        for pid in &left {
+            let _ = rustix::process::kill_process(*pid, rustix::process::Signal::KILL);
+        }
+        left.is_empty()
+    });
+}
+
+/// The first file with this name below a directory.
+fn find_file(dir: &Path, name: &str) -> Option<std::path::PathBuf> {
+    let entries: Vec<_> = std::fs::read_dir(dir).ok()?.flatten().collect();
+    let here = entries.iter().find(|entry| entry.file_name() == name);
+    here.map(|entry| entry.path()).or_else(|| {
+        entries
+            .iter()
+            .find_map(|entry| find_file(&entry.path(), name))
+    })
+}
+
+/// Everything is killed, but the machine was not restarted: it goes on by itself.
+pub(crate) fn goes_on_by_itself(programs: &Programs) {
+    let place = Place::new(programs, &["claude-code"], "");
+    let prompt = "Please.\nstand-in: write one.txt=one; fault stall times=1; commit add one";
+    place.ok(&["create", "cut", "-p", prompt]);
+    let session = in_the_middle(&place, "cut");
+    kill_all(&place);
+    place.reaches("cut", &["review"]);
+    let detail = place.show("cut");
+    let runs = detail.runs.iter();
+    let sessions: Vec<_> = runs.map(|run| run.session.clone()).collect();
+    assert_eq!(sessions, [Some(session.clone()), Some(session)]);
+    assert!(place.ok(&["timeline", "cut"]).stdout.contains("was killed"));
 }
 
 /// Claude Code asks a question with choices; the answer is in its own transcript.

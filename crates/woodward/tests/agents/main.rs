@@ -28,7 +28,7 @@ fn main() {
     };
     let table = Arc::new(Table::default());
     let mut trials = Vec::new();
-    let each: [(&str, Case); 4] = [
+    let each: [(&str, Case); 5] = [
         (
             "one_shot::{}_writes_and_commits",
             one_shot::writes_and_commits,
@@ -36,6 +36,7 @@ fn main() {
         ("life::{}_lands", life::lands),
         ("life::{}_is_unlucky", life::is_unlucky),
         ("life::{}_ends", life::ends),
+        ("life::three_of_{}_begin", life::begin_together),
     ];
     for (name, test) in each {
         for program in programs.all() {
@@ -47,11 +48,29 @@ fn main() {
             }));
         }
     }
-    let once: [(&str, Story); 4] = [
+    let once: [(&str, Story); 11] = [
         ("life::a_day_is_spent", life::a_day_is_spent),
         ("life::claude-code_asks_a_question", life::asks_a_question),
         ("life::another_falls_in", life::falls_back),
         ("life::all_at_once", life::all_at_once),
+        ("life::a_reserve_must_fit", life::a_reserve_must_fit),
+        ("life::a_program_is_too_old", life::is_too_old),
+        ("life::claude-code_overflows", |programs| {
+            life::overflows(programs, "claude-code");
+        }),
+        ("life::codex_overflows", |programs| {
+            life::overflows(programs, "codex");
+        }),
+        ("life::claude-code_survives_a_restart", |programs| {
+            life::survives_a_restart(programs, "claude-code");
+        }),
+        ("life::codex_survives_a_restart", |programs| {
+            life::survives_a_restart(programs, "codex");
+        }),
+        (
+            "life::claude-code_goes_on_by_itself",
+            life::goes_on_by_itself,
+        ),
     ];
     for (name, test) in once {
         let programs = Arc::clone(&programs);

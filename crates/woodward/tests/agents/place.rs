@@ -1,20 +1,17 @@
 //! A repository under a daemon, with agents that are pointed at the stand-in for the model's API.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use woodward_api::{Envelope, StatusView, TaskDetail, TaskSummary};
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
+pub(crate) use woodward_testkit::patience::AGENT_PATIENCE;
 use woodward_testkit::patience::{until, within};
 use woodward_testkit::{Ran, TestDaemon, TestRepo};
 
 /// Long and random-looking: Copilot masks its key wherever the letters occur.
 const KEY: &str = "stand-in-9f8b6c1e7d2a4053b1c6";
-
-/// How long an agent may take on a busy machine; several start at once.
-pub(crate) const AGENT_PATIENCE: Duration = Duration::from_secs(180);
 
 /// Everything that one test works with. The daemon goes first when it is dropped.
 pub(crate) struct Place {

@@ -216,6 +216,7 @@ fn a_timeline_in_a_pipe() {
                 fact: "created".into(),
                 state: StateKind::Draft,
                 text: "created as a draft".into(),
+                told: None,
             }],
         })
     });

@@ -85,6 +85,53 @@ fn a_gate_that_fails_is_told() {
     assert!(written.contains("\n  # - name: test\n"), "{written}");
 }
 
+/// What `init` says where only these programs are installed.
+fn init_with(programs: &[&str]) -> (String, String, String) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let _standin = daemon(&place);
+    let bin = place.paths().state().join("bin");
+    std::fs::create_dir_all(&bin).expect("it works");
+    for program in programs {
+        let file = bin.join(program);
+        std::fs::write(&file, "#!/bin/sh\n").expect("it works");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("it works");
+    }
+    let mut command = place.command(&["init"]);
+    let ran = crate::place::Ran::of(command.env("PATH", &bin).output().expect("it works"));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let written = std::fs::read_to_string(place.shop().join("woodward.yaml")).expect("it works");
+    (ran.stdout, ran.stderr, written)
+}
+
+#[test]
+fn the_best_agent_that_is_installed_works_on_tasks() {
+    let (told, _, written) = init_with(&["pi", "codex", "amp"]);
+    assert!(
+        told.contains("\nagent: codex; installed too: pi, amp\n"),
+        "{told}"
+    );
+    assert!(written.contains("\n  agent: codex\n"), "{written}");
+    assert!(
+        written.contains("\n# agents: [codex, pi, amp]\n"),
+        "{written}"
+    );
+}
+
+#[test]
+fn where_no_agent_is_installed_init_says_so_and_what_to_do() {
+    let (told, hints, written) = init_with(&[]);
+    assert!(
+        told.contains("agent: none that Woodward knows is installed"),
+        "{told}"
+    );
+    assert!(
+        hints.contains("npm install -g @anthropic-ai/claude-code"),
+        "{hints}"
+    );
+    assert!(written.contains("\n  agent: claude-code\n"), "{written}");
+}
+
 fn complete(place: &Place) -> (String, String) {
     let output = place
         .command(&["--", "woodward", "merge", ""])

@@ -57,6 +57,39 @@ fn the_everyday_form_works_as_it_stands() {
 }
 
 #[test]
+fn where_no_agent_is_installed_the_first_task_says_so_at_once() {
+    let mut scene = Scene::of(TestRepo::with(&[("a.txt", "1\n")]));
+    // The tools that are needed, and nothing else.
+    let bin = scene.repo.around().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for tool in ["git", "sh"] {
+        let mut there = std::env::split_paths(&path).map(|dir| dir.join(tool));
+        let there = there.find(|file| file.is_file()).unwrap();
+        std::os::unix::fs::symlink(there, bin.join(tool)).unwrap();
+    }
+    scene.daemon.set("PATH", &bin);
+    scene.ok(&["init", "-q"]);
+    scene.repo.git(&["add", "-A"]);
+    scene.repo.git(&["commit", "-qm", "set up"]);
+    scene.ok(&["create", "one", "-p", "do it"]);
+    let why = scene.failed("one");
+    let detail = scene.show("one");
+    assert!(
+        why.contains("`claude` of agent `claude-code` is not installed"),
+        "{why}"
+    );
+    assert!(why.contains("npm install"), "{why}");
+    assert!(
+        detail.runs.is_empty(),
+        "nothing was tried: {:?}",
+        detail.runs
+    );
+    let story = scene.ok(&["timeline", "one"]).stdout;
+    assert_eq!(story.matches("claimed\tclaimed").count(), 1, "{story}");
+}
+
+#[test]
 fn the_form_with_reactions_is_understood_and_doctor_names_what_is_not_active() {
     let absent = "agents: { claude-code: { kind: claude-code, command: [/nonexistent/claude] } }\n";
     let scene = with(&format!("{REACTIONS}{absent}queue: {{ batch: 4 }}\n"));

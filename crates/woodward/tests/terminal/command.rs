@@ -1,81 +1,9 @@
 //! `woodward attach`, with a daemon.
 
-use std::process::{Command, Stdio};
-
-use rustix::process::{Pid, Signal, kill_process};
-use woodward_testkit::agents::Programs;
-use woodward_testkit::model_api::ModelApi;
+use rustix::process::{Signal, kill_process};
 use woodward_testkit::patience::until;
-use woodward_testkit::{Ran, TestDaemon, TestRepo};
 
-use crate::scene::{Person, WOODWARD, long_text};
-
-const KEY: &str = "sk-ant-stand-in-0123456789abcdef";
-
-struct Office {
-    daemon: TestDaemon,
-    repo: TestRepo,
-    api: ModelApi,
-}
-
-impl Office {
-    fn new(config: &str) -> Self {
-        let repo = TestRepo::with(&[("woodward.yaml", config), ("README.md", "A shop.\n")]);
-        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-        let mut daemon = TestDaemon::at_home(WOODWARD, home);
-        let api = ModelApi::start();
-        let programs = Programs::installed().expect("the agents are installed");
-        let own = std::path::Path::new(WOODWARD)
-            .parent()
-            .expect("a directory");
-        let path = std::env::var("PATH").expect("a path");
-        let path = format!("{}:{}:{path}", own.display(), programs.bin().display());
-        daemon.set("PATH", path);
-        daemon.set("LANG", "C.UTF-8");
-        daemon.set("ANTHROPIC_BASE_URL", api.url());
-        daemon.set("ANTHROPIC_API_KEY", KEY);
-        // As a person has it who has used it here before.
-        let settings = serde_json::json!({
-            "hasCompletedOnboarding": true, "theme": "dark", "numStartups": 5,
-            "customApiKeyResponses": {"approved": [KEY[KEY.len() - 20..]], "rejected": []},
-            "projects": {repo.root().display().to_string(): {
-                "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true
-            }}
-        });
-        let file = daemon.home().join(".claude.json");
-        std::fs::write(file, settings.to_string()).expect("a file");
-        let office = Self { daemon, repo, api };
-        office.ok(&["init", "-q"]);
-        office
-    }
-
-    fn run(&self, args: &[&str]) -> Ran {
-        self.daemon.run(self.repo.root(), args)
-    }
-
-    fn ok(&self, args: &[&str]) -> Ran {
-        let ran = self.run(args);
-        assert_eq!(ran.code, 0, "woodward {args:?}: {ran:#?}");
-        ran
-    }
-
-    /// A person who types a line in the repository.
-    fn person(&self, name: &str, line: &str) -> Person {
-        let mut tmux = Command::new("tmux");
-        tmux.env_clear().stdin(Stdio::null());
-        for (name, value) in self.daemon.command(self.repo.root()).get_envs() {
-            if let Some(value) = value {
-                tmux.env(name, value);
-            }
-        }
-        let line = format!("woodward -C {} {line}", self.repo.root().display());
-        Person::sit_down(tmux, self.daemon.home(), name, &line, (120, 40))
-    }
-
-    fn is_running(&self, task: &str) -> bool {
-        self.run(&["show", task]).stdout.contains("working")
-    }
-}
+use crate::office::{CLAUDE, Office};
 
 const SHELL: &str = "orchestrator: { agent: shell }\nagents:\n  shell: { command: sh }\n";
 
@@ -123,49 +51,27 @@ fn what_has_no_conversation_is_not_taken_over() {
 }
 
 #[test]
-fn with_tmux_a_person_joins_types_and_leaves_and_messages_arrive_meanwhile() {
-    let config = "orchestrator: { agent: claude-code, runtime: tmux }\n";
-    let office = Office::new(config);
-    let prompt = "stand-in: slow 8; say First.";
-    office.ok(&["create", "one", "-p", prompt]);
-    until("it works in a terminal", || {
-        office
-            .api
-            .find(|request| request.user_says("say First."))
-            .is_some()
-    });
+fn the_daemon_and_tmux_may_die_and_who_had_joined_stays() {
+    let office = Office::with(&CLAUDE, "tmux");
+    let worktree = office.worktree("one");
+    office.ok(&["create", "one", "-p", &office.asking("say First.")]);
+    office.reaches("one", "waiting");
     let ada = office.person("ada", "attach one");
-    ada.until_sees("First.");
-    ada.until_sees("❯");
-    // Its session is on a server of our own.
-    let socket = office.daemon.state().join("tmux.sock");
-    let tmux = |args: &[&str]| {
-        let mut command = Command::new("tmux");
-        let output = command.arg("-S").arg(&socket).args(args).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let sessions = tmux(&["list-sessions", "-F", "#{session_name}"]);
-    assert!(sessions.starts_with("one-"), "{sessions:?}");
-    let target = format!("={}:", sessions.trim());
-    tmux(&["copy-mode", "-t", &target]);
-    let text = long_text("stand-in: write b.txt=second; say Second.");
-    office.ok(&["prompt", "one", &text]);
-    office
-        .api
-        .expect("every word", |request| request.user_says(text.trim()));
-    let worktree = office.repo.around().join("shop.worktrees/one");
-    until("it did it", || worktree.join("b.txt").exists());
-    // The daemon and tmux may die; the agent does not.
-    let health: serde_json::Value =
-        serde_json::from_str(&office.ok(&["up", "--json"]).stdout).unwrap();
-    let daemon = i32::try_from(health["data"]["pid"].as_i64().unwrap()).unwrap();
-    kill_process(Pid::from_raw(daemon).unwrap(), Signal::KILL).unwrap();
-    let server: i32 = tmux(&["display-message", "-p", "#{pid}"])
+    ada.until_sees(CLAUDE.dialog);
+    ada.types(CLAUDE.yes);
+    office.turns("one", 1);
+    ada.until_sees("● First.");
+    office.kill_daemon();
+    let server: i32 = office
+        .tmux(&["display-message", "-p", "#{pid}"])
         .trim()
         .parse()
         .unwrap();
-    kill_process(Pid::from_raw(server).unwrap(), Signal::KILL).unwrap();
-    // Who had joined stays, without tmux.
+    kill_process(
+        rustix::process::Pid::from_raw(server).unwrap(),
+        Signal::KILL,
+    )
+    .unwrap();
     until("she has a client of her own", || {
         let client = ada.client().as_raw_nonzero().get();
         let line = std::fs::read(format!("/proc/{client}/cmdline")).unwrap_or_default();
@@ -173,16 +79,16 @@ fn with_tmux_a_person_joins_types_and_leaves_and_messages_arrive_meanwhile() {
         let alone = std::fs::read_to_string(children).is_ok_and(|all| all.trim().is_empty());
         alone && String::from_utf8_lossy(&line).contains("attach")
     });
-    ada.until_sees("Second.");
+    ada.until_sees("First.");
     ada.presses("C-q");
     ada.until_sees("LEFT 0");
     let bob = office.person("bob", "attach one");
-    bob.until_sees("Second.");
+    bob.until_sees("First.");
     bob.types("stand-in: write c.txt=third; say Third.");
     bob.until_sees("say Third.");
     bob.presses("Enter");
     until("it did it", || worktree.join("c.txt").exists());
     bob.presses("C-q");
     bob.until_sees("LEFT 0");
-    office.ok(&["wait", "one", "--until", "review", "--timeout", "60s"]);
+    office.reaches("one", "review");
 }

@@ -7,5 +7,7 @@ mod attach;
 mod claude;
 mod codex;
 mod command;
+mod office;
+mod runtime;
 mod scene;
 mod tmux;

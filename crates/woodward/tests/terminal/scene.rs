@@ -12,7 +12,7 @@ use woodward_core::{MessageId, Timestamp};
 use woodward_testkit::TestRepo;
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
-use woodward_testkit::patience::{until, until_some};
+use woodward_testkit::patience::{AGENT_PATIENCE, until, within};
 
 pub(crate) const WOODWARD: &str = env!("CARGO_BIN_EXE_woodward");
 
@@ -218,7 +218,7 @@ impl Run {
 
     /// What is waited for in vain is explained.
     fn told<T>(&self, what: &str, look: impl FnMut() -> Option<T>) -> T {
-        let looked = std::panic::AssertUnwindSafe(|| until_some(what, look));
+        let looked = std::panic::AssertUnwindSafe(|| within(AGENT_PATIENCE, what, look));
         std::panic::catch_unwind(looked).unwrap_or_else(|_| {
             let events = std::fs::read_to_string(self.dir.join("events")).unwrap_or_default();
             let errors = std::fs::read_to_string(self.dir.join("errors")).unwrap_or_default();
@@ -342,9 +342,9 @@ impl Person {
     pub(crate) fn until_sees(&self, text: &str) {
         let mut seen = String::new();
         let looked = std::panic::AssertUnwindSafe(|| {
-            until(text, || {
+            within(AGENT_PATIENCE, text, || {
                 seen = self.sees();
-                seen.contains(text)
+                seen.contains(text).then_some(())
             });
         });
         if std::panic::catch_unwind(looked).is_err() {

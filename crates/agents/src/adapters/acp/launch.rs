@@ -31,6 +31,10 @@ pub(super) fn start(spec: &Spec) -> Start {
             // A program that starts itself again is harder to end.
             set("GEMINI_CLI_NO_RELAUNCH", "true");
         }
+        Kind::Qwen => {
+            // Otherwise it waits for its provider, for hours if it is told to, without a word.
+            set("QWEN_CODE_UNATTENDED_RETRY", "1");
+        }
         Kind::Goose => {
             set("GOOSE_MODE", if free { "auto" } else { "approve" });
             // Each of these costs a request to the model, for nobody.

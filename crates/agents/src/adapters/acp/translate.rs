@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
-use woodward_core::Timestamp;
+use woodward_core::{Millis, Timestamp};
 
 use super::tool::Tool;
 use crate::adapters::common::{excerpt, note, text, what, words};
@@ -294,6 +294,18 @@ pub(super) fn cancelled() -> Value {
     json!({"outcome": {"outcome": "cancelled"}})
 }
 
+/// How often a program tried its provider in vain, and when it tries again, if a line besides the
+/// protocol says so. Qwen Code says it nowhere else.
+pub(super) fn own_wait(kind: Kind, line: &str, now: Timestamp) -> Option<(u64, Timestamp)> {
+    let rest = line
+        .trim()
+        .strip_prefix("[qwen-code] Waiting for API capacity... attempt ")?;
+    let (tries, wait) = rest.split_once(", retry in ")?;
+    let seconds: u64 = wait.strip_suffix('s')?.parse().ok()?;
+    let next = now + Millis(seconds.saturating_mul(1000));
+    (kind == Kind::Qwen).then_some((tries.parse().ok()?, next))
+}
+
 /// What an error means.
 pub(super) fn fault(fault: &Fault, now: Timestamp) -> Ending {
     let details = ["details", "message", "error"];
@@ -341,6 +353,16 @@ mod tests {
     use crate::event::ToolKind;
 
     const NOW: Timestamp = Timestamp(1_000_000);
+
+    #[test]
+    fn qwen_code_says_besides_the_protocol_that_it_waits() {
+        // A line of 0.24.4.
+        let line = "[qwen-code] Waiting for API capacity... attempt 2, retry in 7170s";
+        let next = NOW + Millis(7_170_000);
+        assert_eq!(own_wait(Kind::Qwen, line, NOW), Some((2, next)));
+        assert_eq!(own_wait(Kind::Gemini, line, NOW), None);
+        assert_eq!(own_wait(Kind::Qwen, "[perf] stall: max=1ms", NOW), None);
+    }
 
     fn hear(ear: &mut Ear, update: &str) -> Vec<Event> {
         ear.hear(&serde_json::from_str(update).unwrap())

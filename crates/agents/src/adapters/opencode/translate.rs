@@ -201,6 +201,35 @@ pub(super) fn request(asked: &Value) -> Request {
     }
 }
 
+/// How a turn ends whose server waits for its provider for longer than we do; `None` when it may
+/// wait on. It names no status: a provider that says when to come back has a limit, others are known
+/// by their words.
+pub(super) fn waits_too_long(status: &Value, now: Timestamp) -> Option<Ending> {
+    let tries = status.get("attempt").and_then(Value::as_u64).unwrap_or(1);
+    let next = status.get("next").and_then(Value::as_i64);
+    let next = Timestamp(next.unwrap_or(now.0));
+    if !failure::waits_too_long(tries, next, now) {
+        return None;
+    }
+    let said = text(status, "message");
+    let told = failure::waits_too_long(0, next, now);
+    Some(match failure::from_text(said, now) {
+        Some(Ending::RateLimited { until, note }) => Ending::RateLimited {
+            until: until.or(told.then_some(next)),
+            note,
+        },
+        _ if told => Ending::RateLimited {
+            until: Some(next),
+            note: note(said),
+        },
+        Some(ending) => ending,
+        None => Ending::ApiFailed {
+            status: None,
+            note: note(said),
+        },
+    })
+}
+
 /// How a turn ended that the server says has failed.
 pub(super) fn failed(error: &Value, now: Timestamp) -> Ending {
     let data = error.get("data").unwrap_or(&Value::Null);
@@ -246,6 +275,28 @@ mod tests {
 
     fn asked(line: &str) -> Request {
         request(&serde_json::from_str(line).unwrap())
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_is_a_limit_or_a_failure() {
+        let now = Timestamp(1_794_811_684_000);
+        let ending = |line: &str| waits_too_long(&serde_json::from_str(line).unwrap(), now);
+        let soon =
+            r#"{"type":"retry","attempt":1,"message":"Too Many Requests","next":1794811685324}"#;
+        assert_eq!(ending(soon), None);
+        let later = r#"{"type":"retry","attempt":1,"message":"try later","next":1794818884472}"#;
+        let until = Some(Timestamp(1_794_818_884_472));
+        let limited = ending(later);
+        assert!(matches!(limited, Some(Ending::RateLimited { until: at, .. }) if at == until));
+        let often =
+            r#"{"type":"retry","attempt":5,"message":"Too Many Requests","next":1794811690000}"#;
+        let limited = ending(often);
+        assert!(matches!(
+            limited,
+            Some(Ending::RateLimited { until: None, .. })
+        ));
+        let down = r#"{"type":"retry","attempt":5,"message":"Internal server error","next":1794811690000}"#;
+        assert!(matches!(ending(down), Some(Ending::ApiFailed { .. })));
     }
 
     #[test]

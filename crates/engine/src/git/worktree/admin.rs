@@ -85,7 +85,7 @@ pub(crate) fn dot_git(admin: &Path) -> Vec<u8> {
     [b"gitdir: ", admin.as_os_str().as_bytes(), b"\n"].concat()
 }
 
-fn line(path: &Path) -> Vec<u8> {
+pub(super) fn line(path: &Path) -> Vec<u8> {
     [path.as_os_str().as_bytes(), b"\n"].concat()
 }
 
@@ -171,9 +171,18 @@ impl Repo {
         put("commondir", b"../..\n")?;
         put("gitdir", &line(&path.join(".git")))?;
         put("locked", mark.reason.as_bytes())?;
-        put("config.worktree", config(&admin.join(HOOKS)).as_bytes())?;
+        put("config.worktree", self.config_at(admin).as_bytes())?;
         self.write_hooks(dir, mark)?;
         mark.store(dir)
+    }
+
+    /// The settings of a worktree whose administrative directory is at `admin`.
+    fn config_at(&self, admin: &Path) -> String {
+        format!(
+            "[core]\n\thooksPath = {}\n\texcludesFile = {}\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
+            quoted(&admin.join(HOOKS)),
+            quoted(&self.excludes())
+        )
     }
 
     /// A name for an administrative directory that nobody uses: the wanted one if it is free.
@@ -194,7 +203,7 @@ impl Repo {
         if same && settings.exists() {
             return Ok(());
         }
-        replace(&settings, config(&admin.join(HOOKS)).as_bytes())
+        replace(&settings, self.config_at(admin).as_bytes())
     }
 
     /// (Re-)writes the hooks of a worktree.
@@ -222,7 +231,8 @@ impl Repo {
         let lay = || async {
             let _turn = self.turn().await?;
             fs::create_dir_all(self.corner()).at("create", &self.corner())?;
-            let wanted = r"^(core\.(hookspath|bare|worktree)|extensions\.worktreeconfig)$";
+            let wanted =
+                r"^(core\.(hookspath|excludesfile|bare|worktree)|extensions\.worktreeconfig)$";
             let asked = self.git(["config", "--null", "--show-scope", "--get-regexp", wanted]);
             let answer = asked.accept(1).run().await?;
             let fields: Vec<_> = answer.fields().map(<[u8]>::to_vec).collect();
@@ -237,11 +247,13 @@ impl Repo {
                 }
             }
             self.switch_on_worktree_config(&settings).await?;
-            let hooks = settings
-                .iter()
-                .rev()
-                .find(|(_, key, _)| key == "core.hookspath")
-                .map(|(_, _, value)| os_path(value))
+            let last = |wanted: &str| {
+                let found = settings.iter().rev().find(|(_, key, _)| key == wanted);
+                found.map(|(_, _, value)| value.as_slice())
+            };
+            self.note_excludes(last("core.excludesfile"))?;
+            let hooks = last("core.hookspath")
+                .map(os_path)
                 .unwrap_or_else(|| self.common_dir().join("hooks"));
             replace(&self.corner().join("hooks-path"), &line(&hooks))?;
             let aside = self.corner().join(unique("shim"));
@@ -301,11 +313,4 @@ impl Repo {
         }
         Ok(())
     }
-}
-
-fn config(hooks: &Path) -> String {
-    format!(
-        "[core]\n\thooksPath = {}\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n",
-        quoted(hooks)
-    )
 }

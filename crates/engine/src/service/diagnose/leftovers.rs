@@ -1,28 +1,66 @@
-//! What was left behind: lock files, worktrees of no task.
+//! What was left behind: lock files, worktrees of no task, conversations that were cut off.
 
 use std::collections::HashSet;
 
 use woodward_api::{Check, CheckState};
+use woodward_core::StateKind;
 
 use super::{good, note};
+use crate::agent::resume::{resumable, why_lost};
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::files;
 use crate::git::Removal;
 use crate::project::Project;
+use crate::supervise::{self, Seen};
 
 impl Engine {
     pub(super) async fn leftovers(&self, project: &Project, fix: bool) -> Result<Vec<Check>> {
         let mut checks = Vec::new();
         checks.extend(locks(project, fix).await?);
         checks.extend(self.stray_worktrees(project, fix).await?);
+        checks.extend(self.cut_off(project).await?);
         let trash = project.repo.trash(&project.worktrees());
         if !trash.is_empty() {
             checks.push(good(
                 "trash",
                 format!("{} removed worktrees can be brought back", trash.len()),
             ));
+        }
+        Ok(checks)
+    }
+
+    /// Tasks whose last run lost its processes, as by a restart of the machine, and which have not
+    /// gone on yet.
+    async fn cut_off(&self, project: &Project) -> Result<Vec<Check>> {
+        let paths = &self.inner.options.paths;
+        let mut checks = Vec::new();
+        for task in self.inner.open_tasks(project.id()).await? {
+            let runs = self.inner.store.load_runs(task.id).await?;
+            let Some(last) = runs.last() else {
+                continue;
+            };
+            let dir = paths.run(last.id);
+            if !matches!(supervise::look(&dir), Ok(Seen::Lost)) {
+                continue;
+            }
+            let name = &task.name;
+            let mut found = format!("{name}: {}", why_lost(&dir, last.agent.as_str()));
+            let Some(one) = resumable(&runs, &last.agent, |run| paths.run(run)) else {
+                continue;
+            };
+            found += &format!("; its conversation {} can be resumed", one.session);
+            let fix = match task.state.kind() {
+                StateKind::Failed => Some(format!("woodward retry {name}")),
+                StateKind::Paused => Some(format!("woodward resume {name}")),
+                StateKind::Review => Some(format!("woodward prompt {name} \"…\"")),
+                _ => {
+                    found += "; it goes on by itself";
+                    None
+                }
+            };
+            checks.push(note("conversation", found, fix));
         }
         Ok(checks)
     }

@@ -1,8 +1,6 @@
 //! The agent programs: which are installed, which version, logged in or not, and what was tested.
 
 use std::path::PathBuf;
-use std::process::Stdio;
-use std::time::Duration;
 
 use woodward_agents::catalog::KNOWN;
 use woodward_agents::{Facts, Kind};
@@ -10,10 +8,8 @@ use woodward_api::Check;
 
 use super::{bad, good, note};
 use crate::agent::available::find;
+use crate::agent::version;
 use crate::config::{Command, Config, Driving};
-
-/// How long a program may take to say its version; some take seconds on their first start.
-const VERSION_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What shows that a person has logged in: variables, or files in the home directory.
 const LOGINS: &[(Kind, &[&str], &[&str])] = &[
@@ -153,45 +149,29 @@ async fn hosted(title: &str, facts: &Facts, program: &str) -> Check {
     if facts.kind == Kind::Command {
         return good(title, path.display().to_string());
     }
-    let Some(version) = version(&path).await else {
+    let Some(said) = version::ask(&path).await else {
         return bad(
             title,
             format!("{} is there, but does not say its version", path.display()),
             format!("{} --version", path.display()),
         );
     };
+    if let Some(old) = version::too_old(facts, &said) {
+        let found = format!("{}: {old}; it may lack what is needed", facts.title);
+        return note(title, found, Some(facts.install.to_owned()));
+    }
     let tested = match facts.tested {
-        Some(tested) if version.contains(tested) => String::from("the version it was tested with"),
+        Some(tested) if said.contains(tested) => String::from("the version it was tested with"),
         Some(tested) => format!("tested with {tested}"),
         None => String::from("never tested with it"),
     };
-    let found = format!("{} {version} ({tested})", facts.title);
+    let found = format!("{} {said} ({tested})", facts.title);
     if is_logged_in(facts.kind) {
         good(title, format!("{found}, logged in or with a key"))
     } else {
         let fix = Some(facts.login.to_owned());
         note(title, format!("{found}, no login found"), fix)
     }
-}
-
-/// What a program says of itself, in one line.
-async fn version(program: &PathBuf) -> Option<String> {
-    let asked = tokio::process::Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(VERSION_PATIENCE, asked)
-        .await
-        .ok()?
-        .ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text
-        .lines()
-        .map(str::trim)
-        .find(|line| line.chars().any(|c| c.is_ascii_digit()) && !line.is_empty())?;
-    let plain: String = line.chars().filter(|c| !c.is_control()).take(60).collect();
-    Some(plain)
 }
 
 fn is_logged_in(kind: Kind) -> bool {

@@ -83,6 +83,8 @@ struct Entry {
     #[serde(default)]
     yolo: bool,
     #[serde(default)]
+    paths: Names,
+    #[serde(default)]
     base: Option<String>,
     #[serde(default)]
     review: Option<ReviewRule>,
@@ -130,6 +132,7 @@ fn yaml(text: &str) -> Result<Vec<TaskDraft>, String> {
         name: entry.name,
         prompt: entry.prompt,
         after: entry.after.into(),
+        paths: entry.paths.into(),
         priority: entry.priority,
         agent: entry.agent,
         model: entry.model,

@@ -1,0 +1,169 @@
+//! What the gates said, and what follows from it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::change::Change;
+use super::hands::start;
+use super::{Decided, Refusal, What};
+use crate::fix;
+use crate::gate::{GateReport, Overall, overall};
+use crate::id::{CommitId, RunId, TreeId};
+use crate::name::GateName;
+use crate::policy::{Policy, ReviewRule};
+use crate::state::{Approval, Approver, Evidence, Failure, Purpose, State};
+use crate::text::Note;
+use crate::time::Roll;
+
+/// What the gates saw and said.
+#[derive(Clone, Copy)]
+pub(super) struct Looked<'a> {
+    pub(super) commit: &'a CommitId,
+    pub(super) tree: Option<&'a TreeId>,
+    pub(super) reports: &'a [GateReport],
+    pub(super) risky: bool,
+}
+
+pub(super) fn gates_finished(
+    change: &mut Change<'_>,
+    looked: Looked<'_>,
+    next_run: RunId,
+    policy: &Policy,
+    roll: Roll,
+) -> Decided {
+    let Looked {
+        commit,
+        tree,
+        reports,
+        risky,
+    } = looked;
+    let State::Verifying { commit: current } = change.state() else {
+        return Err(Refusal::WrongState);
+    };
+    if current != commit {
+        return Err(Refusal::Outdated(What::Commit));
+    }
+    let verdict = overall(reports);
+    if !matches!(verdict, Overall::Broken(_)) {
+        change.task.tally.failures = 0;
+    }
+    if !change.task.unread.is_empty() && !matches!(verdict, Overall::Fail(_)) {
+        // Somebody wants something else by now; the verdict would be on a result of yesterday.
+        change.release();
+        change.queue(Purpose::FollowUp);
+        return Ok(());
+    }
+    match verdict {
+        Overall::Pass => {
+            change.release();
+            let rule = change.task.spec.review.unwrap_or(policy.review);
+            let lands_itself = rule == ReviewRule::Never || (rule == ReviewRule::Risky && !risky);
+            if lands_itself {
+                let approval = Approval {
+                    commit: commit.clone(),
+                    by: Approver::Policy,
+                    at: change.at,
+                };
+                change.go(State::Landing {
+                    approval,
+                    intent: None,
+                });
+            } else {
+                review(change, commit, Evidence::Pass);
+            }
+        }
+        Overall::Unverified => {
+            change.release();
+            review(change, commit, Evidence::Unverified);
+        }
+        Overall::Flaky(_) => {
+            change.release();
+            review(change, commit, Evidence::Flaky);
+        }
+        Overall::Baseline(_) => {
+            change.release();
+            review(change, commit, Evidence::Baseline);
+        }
+        Overall::Broken(gates) => {
+            let note = Note::from(broken_why(&gates, reports));
+            let purpose = Purpose::Verify {
+                commit: commit.clone(),
+            };
+            change.fail_attempt(purpose, &note, policy, roll, |_| Failure::GateBroken {
+                note: note.clone(),
+            });
+        }
+        Overall::Fail(mut gates) => {
+            gates.truncate(fix::GATES_MAX);
+            let failed = |report: &&GateReport| gates.contains(&report.gate);
+            let failing: Vec<fix::Failing> = reports
+                .iter()
+                .filter(failed)
+                .map(|report| fix::Failing {
+                    gate: report.gate.clone(),
+                    kind: report.kind,
+                })
+                .collect();
+            let look = tree.map(|tree| fix::Look {
+                tree: tree.clone(),
+                failures: reports
+                    .iter()
+                    .filter(failed)
+                    .flat_map(|report| report.failures.iter().copied())
+                    .collect(),
+            });
+            match fix::decide(&change.task.tally.fixes, policy.fix, &failing, look) {
+                fix::Decision::Fix(tally) => {
+                    change.task.tally.fixes = tally;
+                    start(change, next_run, Purpose::Fix { gates }, policy);
+                }
+                fix::Decision::GiveUp(gate) => {
+                    change.release();
+                    change.fail(Failure::FixesSpent { gate });
+                }
+                fix::Decision::Circle(circle) => {
+                    change.release();
+                    let note = led_nowhere(&circle, &change.task.tally.fixes, &gates);
+                    change.fail(Failure::Circle { note });
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Which gates did not really run, and why as far as they say.
+fn broken_why(gates: &[GateName], reports: &[GateReport]) -> String {
+    let why = |gate: &GateName| {
+        let note = reports
+            .iter()
+            .find(|report| report.gate == *gate)
+            .and_then(|report| report.note.as_ref());
+        match note {
+            Some(note) => format!("{gate} ({note})"),
+            None => gate.as_str().into(),
+        }
+    };
+    gates.iter().map(why).collect::<Vec<_>>().join(", ")
+}
+
+/// What was tried, and why it stops.
+fn led_nowhere(circle: &fix::Circle, tried: &fix::FixTally, gates: &[GateName]) -> Note {
+    let names: Vec<&str> = gates.iter().map(GateName::as_str).collect();
+    let cycles = match tried.total {
+        1 => String::from("1 cycle"),
+        many => format!("{many} cycles"),
+    };
+    Note::from(format!(
+        "{circle}; still failing after {cycles}: {}",
+        names.join(", ")
+    ))
+}
+
+fn review(change: &mut Change<'_>, commit: &CommitId, evidence: Evidence) {
+    change.go(State::Review {
+        commit: commit.clone(),
+        evidence,
+    });
+}

@@ -1,0 +1,242 @@
+//! A repository under a real daemon, with Claude Code or Codex as its agent, and people at terminals.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use woodward_api::{Envelope, TaskDetail};
+use woodward_testkit::agents::Programs;
+use woodward_testkit::model_api::ModelApi;
+use woodward_testkit::patience::{AGENT_PATIENCE, until, within};
+use woodward_testkit::{Ran, TestDaemon, TestRepo};
+
+use crate::scene::{Person, WOODWARD};
+
+const KEY: &str = "sk-ant-stand-in-0123456789abcdef";
+
+/// What differs between the programs that have a terminal.
+pub(crate) struct Agent {
+    pub(crate) name: &'static str,
+    /// What its dialog about a command says.
+    pub(crate) dialog: &'static str,
+    /// The key that says yes to it.
+    pub(crate) yes: &'static str,
+}
+
+pub(crate) const CLAUDE: Agent = Agent {
+    name: "claude-code",
+    dialog: "Do you want to proceed?",
+    yes: "1",
+};
+
+pub(crate) const CODEX: Agent = Agent {
+    name: "codex",
+    dialog: "Would you like to run the following command?",
+    yes: "y",
+};
+
+/// Everything that one test works with. The daemon goes first when it is dropped.
+pub(crate) struct Office {
+    pub(crate) daemon: TestDaemon,
+    pub(crate) repo: TestRepo,
+    pub(crate) api: ModelApi,
+    agent: &'static str,
+}
+
+impl Office {
+    /// An agent whose program the person has used here before.
+    pub(crate) fn with(agent: &'static Agent, runtime: &str) -> Self {
+        Self::of(agent, runtime, true)
+    }
+
+    /// An agent whose program asks things when it starts.
+    pub(crate) fn unsettled(agent: &'static Agent, runtime: &str) -> Self {
+        Self::of(agent, runtime, false)
+    }
+
+    fn of(agent: &'static Agent, runtime: &str, settled: bool) -> Self {
+        let name = agent.name;
+        let row = match (name, settled) {
+            ("codex", true) => "{ passEnv: [STAND_IN_KEY] }",
+            // Without the trust that Woodward gives it.
+            ("codex", false) => "{ passEnv: [STAND_IN_KEY], args: [-c, \"projects={}\"] }",
+            _ => "{}",
+        };
+        let config = format!(
+            "orchestrator: {{ agent: {name}, runtime: {runtime} }}\nagents:\n  {name}: {row}\n"
+        );
+        Self::set_up(name, &config, settled)
+    }
+
+    /// Any agents.
+    pub(crate) fn new(config: &str) -> Self {
+        Self::set_up("", config, true)
+    }
+
+    fn set_up(agent: &'static str, config: &str, settled: bool) -> Self {
+        let repo = TestRepo::with(&[("woodward.yaml", config), ("README.md", "A shop.\n")]);
+        // Codex's sandbox does not work where temporary files are.
+        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let mut daemon = TestDaemon::at_home(WOODWARD, home);
+        let api = ModelApi::start();
+        let programs = Programs::installed().expect("the agents are installed");
+        let own = Path::new(WOODWARD).parent().expect("a directory");
+        let path = std::env::var("PATH").expect("a path");
+        let path = format!("{}:{}:{path}", own.display(), programs.bin().display());
+        daemon.set("PATH", path);
+        daemon.set("LANG", "C.UTF-8");
+        settle_claude(&mut daemon, &api, repo.root(), settled);
+        settle_codex(&mut daemon, &api);
+        let office = Self {
+            daemon,
+            repo,
+            api,
+            agent,
+        };
+        office.ok(&["init", "-q"]);
+        office
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        self.daemon.run(self.repo.root(), args)
+    }
+
+    pub(crate) fn ok(&self, args: &[&str]) -> Ran {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "woodward {args:?}: {ran:#?}");
+        ran
+    }
+
+    pub(crate) fn show(&self, task: &str) -> TaskDetail {
+        let ran = self.ok(&["show", task, "--json"]);
+        let envelope: Envelope<TaskDetail> =
+            serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
+        envelope.data
+    }
+
+    /// Waits until a task is in this state.
+    pub(crate) fn reaches(&self, task: &str, state: &str) {
+        self.comes_true(task, state, |detail| detail.task.state.as_str() == state);
+    }
+
+    /// Waits until something is true of a task, and tells its story when it never is.
+    pub(crate) fn comes_true(&self, task: &str, what: &str, is: impl Fn(&TaskDetail) -> bool) {
+        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            within(AGENT_PATIENCE, what, || is(&self.show(task)).then_some(()));
+        }));
+        if looked.is_err() {
+            let said = |args: &[&str]| self.run(args).stdout;
+            panic!(
+                "in vain: {task}, {what}:\n{}\n{}\n{}",
+                said(&["show", task]),
+                said(&["timeline", task]),
+                said(&["logs", task])
+            );
+        }
+    }
+
+    /// Waits until an agent has done so many turns.
+    pub(crate) fn turns(&self, task: &str, turns: usize) {
+        self.comes_true(task, "its turn is over", |_| {
+            let logs = self.run(&["logs", task]).stdout;
+            logs.lines().filter(|line| *line == "= done").count() >= turns
+        });
+    }
+
+    pub(crate) fn is_running(&self, task: &str) -> bool {
+        self.run(&["show", task]).stdout.contains("working")
+    }
+
+    pub(crate) fn worktree(&self, task: &str) -> PathBuf {
+        self.repo.around().join("shop.worktrees").join(task)
+    }
+
+    /// A file outside of every worktree and of where temporary files are: nobody writes it unasked.
+    pub(crate) fn outside(&self) -> PathBuf {
+        self.daemon.home().join("outside")
+    }
+
+    /// A prompt by which the agent waits for a permission to touch that file, and then does the rest.
+    pub(crate) fn asking(&self, rest: &str) -> String {
+        let touch = format!("touch {}", self.outside().display());
+        match self.agent {
+            "codex" => format!(
+                "stand-in: call exec_command {{\"cmd\":\"{touch}\",\
+                 \"sandbox_permissions\":\"require_escalated\",\"justification\":\"because\"}}; {rest}"
+            ),
+            _ => format!("stand-in: shell {touch}; {rest}"),
+        }
+    }
+
+    /// A person who types a line in the repository.
+    pub(crate) fn person(&self, name: &str, line: &str) -> Person {
+        let mut tmux = Command::new("tmux");
+        tmux.env_clear().stdin(Stdio::null());
+        for (name, value) in self.daemon.command(self.repo.root()).get_envs() {
+            if let Some(value) = value {
+                tmux.env(name, value);
+            }
+        }
+        let line = format!("woodward -C {} {line}", self.repo.root().display());
+        Person::sit_down(tmux, self.daemon.home(), name, &line, (120, 40))
+    }
+
+    /// Asks Woodward's own tmux server.
+    pub(crate) fn tmux(&self, args: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        let socket = self.daemon.state().join("tmux.sock");
+        command.env_remove("TMUX").arg("-S").arg(socket).args(args);
+        let output = command.output().expect("tmux runs");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// The one session on that server.
+    pub(crate) fn session(&self) -> String {
+        let names = self.tmux(&["list-sessions", "-F", "#{session_name}"]);
+        format!("={}:", names.trim())
+    }
+
+    /// The end of the daemon's life, as `kill -9` has it.
+    pub(crate) fn kill_daemon(&self) {
+        let health: serde_json::Value =
+            serde_json::from_str(&self.ok(&["up", "--json"]).stdout).expect("json");
+        let pid = health["data"]["pid"].as_i64().expect("a number");
+        let pid = Pid::from_raw(i32::try_from(pid).expect("a number")).expect("a process");
+        kill_process(pid, Signal::KILL).expect("it runs");
+        let entry = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
+        until("the daemon is gone", || !entry.exists());
+    }
+}
+
+fn settle_claude(daemon: &mut TestDaemon, api: &ModelApi, root: &Path, settled: bool) {
+    daemon.set("ANTHROPIC_BASE_URL", api.url());
+    daemon.set("ANTHROPIC_API_KEY", KEY);
+    let projects = if settled {
+        serde_json::json!({root.display().to_string(): {
+            "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true
+        }})
+    } else {
+        serde_json::json!({})
+    };
+    let settings = serde_json::json!({
+        "hasCompletedOnboarding": true, "theme": "dark", "numStartups": 5,
+        "customApiKeyResponses": {"approved": [KEY[KEY.len() - 20..]], "rejected": []},
+        "projects": projects
+    });
+    let file = daemon.home().join(".claude.json");
+    std::fs::write(file, settings.to_string()).expect("a file");
+}
+
+fn settle_codex(daemon: &mut TestDaemon, api: &ModelApi) {
+    daemon.set("STAND_IN_KEY", KEY);
+    let settings = format!(
+        "model = \"gpt-5-codex\"\nmodel_provider = \"stand-in\"\n\
+         [model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}\"\n\
+         env_key = \"STAND_IN_KEY\"\nwire_api = \"responses\"\n\
+         request_max_retries = 1\nstream_max_retries = 1\n",
+        api.openai_url()
+    );
+    let home = daemon.home().join(".codex");
+    std::fs::create_dir_all(&home).expect("a directory");
+    std::fs::write(home.join("config.toml"), settings).expect("a file");
+}
