@@ -11,7 +11,9 @@ use woodward_testkit::Receiver;
 fn notice(name: &str, reason: Reason) -> Notice {
     Notice {
         key: format!("{name}/{reason}/1"),
-        project: "018f0000-0000-7000-8000-000000000001".parse().unwrap(),
+        project: "018f0000-0000-7000-8000-000000000001"
+            .parse()
+            .expect("an id"),
         task: None,
         name: Some(name.into()),
         reason,
@@ -150,7 +152,7 @@ fn hook(script: &str, directory: PathBuf, patience: Duration) -> Channel {
     Channel::Command(Hook {
         argv: vec!["sh".into(), "-c".into(), script.into()],
         directory,
-        env: vec![("PATH".into(), std::env::var("PATH").unwrap())],
+        env: vec![("PATH".into(), std::env::var("PATH").expect("a path"))],
         patience,
     })
 }

@@ -154,7 +154,10 @@ async fn look_after(inner: &Inner, target: &Target) {
         // Whatever was not reported on would make this spin; it comes again by itself.
         let mut state = inner.notices.lock();
         for taken in &entries {
-            state.waiting.remove(&taken.entry.id);
+            let known = state.waiting.get(&taken.entry.id);
+            if known.is_some_and(|(_, known)| known.attempt == taken.attempt) {
+                state.waiting.remove(&taken.entry.id);
+            }
         }
     }
 }
@@ -249,7 +252,7 @@ impl Telling<'_> {
                     ..delivery.clone()
                 };
                 let doc = serde_json::to_value(&delivery).ok();
-                let latest = latest(self.inner, taken);
+                let latest = settled(self.inner, taken);
                 let postponed = self
                     .inner
                     .store
@@ -340,7 +343,7 @@ impl Telling<'_> {
             ..was.clone()
         };
         let doc = serde_json::to_value(&delivery).ok();
-        let latest = latest(self.inner, taken);
+        let latest = settled(self.inner, taken);
         report(self.inner.store.postpone_entry(&latest, wait, doc).await);
         wake_after(self.inner, wait);
     }
@@ -355,11 +358,13 @@ fn cut(text: &str) -> String {
     text.chars().take(SAID_CHARS_MAX).collect()
 }
 
-/// As it was handed out last: one that takes long is handed to us again meanwhile.
-fn latest(inner: &Inner, taken: &TakenEntry) -> TakenEntry {
-    let state = inner.notices.lock();
-    let known = state.waiting.get(&taken.entry.id);
-    known.map_or_else(|| taken.clone(), |(_, latest)| latest.clone())
+/// Takes an entry off what waits, as it was handed out last: one that takes long is handed to us
+/// again meanwhile. This comes before the report: what is postponed may be handed out the next
+/// moment, and that one must stay.
+fn settled(inner: &Inner, taken: &TakenEntry) -> TakenEntry {
+    let mut state = inner.notices.lock();
+    let known = state.waiting.remove(&taken.entry.id);
+    known.map_or_else(|| taken.clone(), |(_, latest)| latest)
 }
 
 /// What it shall say from now on.
@@ -370,13 +375,13 @@ fn saying(taken: &TakenEntry, said: &str) -> Option<serde_json::Value> {
 }
 
 async fn over(inner: &Inner, taken: &TakenEntry, state: EntryState, said: &str) {
-    let latest = latest(inner, taken);
+    let latest = settled(inner, taken);
     let doc = saying(&latest, said);
     report(inner.store.finish_entry(&latest, state, doc).await);
 }
 
 async fn later(inner: &Inner, taken: &TakenEntry, wait: Millis, said: Option<&str>) {
-    let latest = latest(inner, taken);
+    let latest = settled(inner, taken);
     let doc = said.and_then(|said| saying(&latest, said));
     report(inner.store.postpone_entry(&latest, wait, doc).await);
     wake_after(inner, wait);

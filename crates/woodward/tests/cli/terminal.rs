@@ -153,6 +153,34 @@ fn a_watch_redraws_on_change_and_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
+fn a_watch_rings_the_terminals_bell_when_the_daemon_does() {
+    let place = Place::new();
+    let (sender, go) = mpsc::channel::<u64>();
+    let go = std::sync::Mutex::new(go);
+    let _standin = place.daemon(move |asked| {
+        if asked.path != "/api/v1/changes" {
+            return ok(sample::status());
+        }
+        let bells = go.lock().expect("no panic while held").recv().unwrap_or(9);
+        let seq = sample::status().seq;
+        ok(Changed { seq, bells })
+    });
+    let mut terminal = Terminal::start(&place, &["status", "--watch"]);
+    terminal.until("7 finished tasks");
+    // What rang before is not for this terminal.
+    for _ in 0..2 {
+        terminal.seen.clear();
+        sender.send(3).unwrap();
+        terminal.until("7 finished tasks");
+        assert!(!terminal.seen.contains('\u{7}'), "{:?}", terminal.seen);
+    }
+    sender.send(4).unwrap();
+    terminal.until("\u{7}");
+    terminal.interrupt();
+    terminal.end();
+}
+
+#[test]
 fn a_removal_is_asked_about_once() {
     let place = Place::new();
     let standin = place.daemon(daemon);

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use woodward_api::{ChannelTest, NoticeView, NotifyView};
-use woodward_testkit::Receiver;
 use woodward_testkit::patience::{until, until_some};
+use woodward_testkit::postgres::PgServer;
+use woodward_testkit::{Receiver, TestDaemon, TestRepo};
 
-use crate::scene::Scene;
+use crate::scene::{SHELL_AGENT, Scene, lives};
 
 /// Retries that a test need not wait for.
 const QUICK: &str = "  retry: { backoff: 20ms, backoffMax: 200ms }\n";
@@ -170,8 +171,8 @@ fn a_daemon_killed_before_it_could_send_tells_after_its_restart_and_nothing_twic
     );
     let pid = Pid::from_raw(scene.daemon_pid()).expect("a process");
     kill_process(pid, Signal::KILL).expect("it is there");
+    until("it is gone", || !lives(pid.as_raw_nonzero().get()));
     down.answer(200);
-    // Answered while nobody told: it was tried, so it is still told.
     scene.ok(&["status"]);
     until("the rest is told", || {
         told(&log(&scene), "down", "done") == ["question asker", "review worker"]
@@ -217,12 +218,12 @@ fn many_at_once_come_as_one() {
 #[test]
 fn quiet_hours_hold_back_all_but_what_is_urgent() {
     let hook = Receiver::start();
-    let mut scene = Scene::of(woodward_testkit::TestRepo::with(&[
+    let mut scene = Scene::of(TestRepo::with(&[
         (
             "woodward.yaml",
             &format!(
                 "{}notify:\n  channels: {{ webhook: {{ url: \"{}\" }} }}\n",
-                crate::scene::SHELL_AGENT,
+                SHELL_AGENT,
                 hook.url("/"),
             ),
         ),
@@ -330,7 +331,7 @@ fn when_all_is_done_that_is_told_once() {
 fn no_secret_is_ever_printed() {
     let refuses = Receiver::start();
     refuses.answer(404);
-    let mut scene = Scene::of(woodward_testkit::TestRepo::with(&[
+    let mut scene = Scene::of(TestRepo::with(&[
         (
             "woodward.yaml",
             &format!(
@@ -338,7 +339,7 @@ fn no_secret_is_ever_printed() {
              gone: {{ kind: discord, url: {{ env: NO_SUCH_URL }} }}\n    \
              down: {{ kind: ntfy, url: \"http://127.0.0.1:9/hush-topic\", token: hush-token }}\n    \
              odd: {{ kind: webhook, url: {{ file: /nonexistent/hook }} }}\n",
-                crate::scene::SHELL_AGENT
+                SHELL_AGENT
             ),
         ),
         ("a.txt", "1\n"),
@@ -385,13 +386,13 @@ fn no_secret_is_ever_printed() {
 fn a_receiver_with_a_certificate_that_this_machine_trusts_is_told() {
     let safe = Receiver::start_tls();
     let other = Receiver::start_tls();
-    let mut scene = Scene::of(woodward_testkit::TestRepo::with(&[
+    let mut scene = Scene::of(TestRepo::with(&[
         (
             "woodward.yaml",
             &format!(
                 "{}notify:\n  channels:\n    safe: {{ kind: webhook, url: \"{}\", secret: hush }}\n    \
              other: {{ kind: webhook, url: \"{}\" }}\n",
-                crate::scene::SHELL_AGENT,
+                SHELL_AGENT,
                 safe.url("/hook"),
                 other.url("/hook"),
             ),
@@ -466,4 +467,58 @@ fn a_hook_that_hangs_holds_up_neither_work_nor_the_daemons_end() {
     });
     scene.ok(&["down"]);
     assert!(start.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn what_a_rule_wants_said_is_told() {
+    let hook = Receiver::start();
+    let scene = Scene::new(&format!(
+        "reactions: [{{ trigger: task-landed, action: notify }}]\n\
+         notify:\n  channels: {{ webhook: {{ url: \"{}\" }} }}\n",
+        hook.url("/"),
+    ));
+    scene.create("worker", WORKS);
+    scene.land("worker");
+    until("it is told", || arrived(&hook).contains_key("rule worker"));
+    assert_eq!(arrived(&hook).get("rule worker"), Some(&1));
+}
+
+#[test]
+fn of_two_machines_with_one_database_one_tells() {
+    let server = PgServer::shared().expect("PostgreSQL: run `cargo xtask setup`");
+    let url = server.create_database().expect("a database");
+    let hook = Receiver::start();
+    let mut scene = Scene::of(TestRepo::with(&[
+        (
+            "woodward.yaml",
+            &format!(
+                "{SHELL_AGENT}notify:\n  digest: {{ singles: 100 }}\n  channels:\n    \
+                 webhook: {{ url: \"{}\" }}\n",
+                hook.url("/"),
+            ),
+        ),
+        ("a.txt", "1\n"),
+    ]));
+    scene.daemon.set("WOODWARD_DATABASE_URL", &url);
+    scene.ok(&["init", "-q"]);
+    let mut other = TestDaemon::new(env!("CARGO_BIN_EXE_woodward"));
+    other.set("WOODWARD_DATABASE_URL", &url);
+    let up = other.run(scene.root(), &["up"]);
+    assert_eq!(up.code, 0, "{up:?}");
+    let tasks = ["a", "b", "c", "d"];
+    for task in tasks {
+        scene.create(task, WORKS);
+    }
+    until("all are told", || {
+        let log = log(&scene);
+        told(&log, "webhook", "pending").is_empty() && told(&log, "webhook", "done").len() == 4
+    });
+    let arrived = arrived(&hook);
+    for task in tasks {
+        assert_eq!(
+            arrived.get(&format!("review {task}")),
+            Some(&1),
+            "{arrived:?}"
+        );
+    }
 }
