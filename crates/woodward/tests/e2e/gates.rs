@@ -1,6 +1,5 @@
 //! Verified, or not done: what gates say, and what follows from it.
 
-use rustix::process::{Pid, Signal, kill_process};
 use woodward_testkit::patience::until;
 
 use crate::scene::Scene;
@@ -41,8 +40,7 @@ fn two_fix_cycles_repair_it_and_a_kill_between_them_changes_nothing() {
     until("the first fix cycle runs", || {
         looks(&scene, "cart").len() == 1 && scene.show("cart").task.state.as_str() == "working"
     });
-    let daemon = Pid::from_raw(scene.daemon_pid()).expect("a process");
-    kill_process(daemon, Signal::KILL).expect("it runs");
+    scene.kill_daemon();
     scene.give("go");
     scene.wait("cart", "review");
 

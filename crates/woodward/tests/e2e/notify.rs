@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
 use woodward_api::{ChannelTest, NoticeView, NotifyView};
 use woodward_testkit::patience::{until, until_some};
 use woodward_testkit::postgres::PgServer;
 use woodward_testkit::{Receiver, TestDaemon, TestRepo};
 
-use crate::scene::{SHELL_AGENT, Scene, lives};
+use crate::scene::{SHELL_AGENT, Scene};
 
 /// Retries that a test need not wait for.
 const QUICK: &str = "  retry: { backoff: 20ms, backoffMax: 200ms }\n";
@@ -169,9 +168,7 @@ fn a_daemon_killed_before_it_could_send_tells_after_its_restart_and_nothing_twic
         told(&log(&scene), "down", "pending"),
         ["question asker", "review worker"]
     );
-    let pid = Pid::from_raw(scene.daemon_pid()).expect("a process");
-    kill_process(pid, Signal::KILL).expect("it is there");
-    until("it is gone", || !lives(pid.as_raw_nonzero().get()));
+    scene.kill_daemon();
     down.answer(200);
     scene.ok(&["status"]);
     until("the rest is told", || {

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use woodward_api::{Envelope, StatusView, TaskDetail, TaskSummary, Timeline};
 use woodward_testkit::patience::{until, until_some};
@@ -175,6 +176,14 @@ impl Scene {
     /// Asks the daemon how it is, which takes it a moment.
     pub(crate) fn daemon_state(&self) {
         self.run(&["--no-daemon", "status"]);
+    }
+
+    /// The end of the daemon as `kill -9` has it. Who asks it while it dies gets no answer.
+    pub(crate) fn kill_daemon(&self) {
+        let pid = self.daemon_pid();
+        let daemon = Pid::from_raw(pid).expect("a process");
+        kill_process(daemon, Signal::KILL).expect("it runs");
+        until("the daemon is gone", || !lives(pid));
     }
 
     /// The daemon's process.
