@@ -83,7 +83,8 @@ fn all_gone(scene: &Scene, names: &[String]) {
     }
     let worktrees = || names.iter().any(|name| scene.worktree(name).exists());
     until("their worktrees go", || !worktrees());
-    let branches = || scene.repo.git(&["branch", "--list", "woodward/*"]);
+    // Not `git branch`: that fails where a worktree goes while it looks.
+    let branches = || scene.repo.git(&["for-each-ref", "refs/heads/woodward/"]);
     until("their branches go", || branches().is_empty());
 }
 
