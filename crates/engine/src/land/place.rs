@@ -208,9 +208,9 @@ impl Place {
         }
         tracing::info!(place = %self.path.display(), "setting up");
         for named in &wishes.copy {
-            // An older copy; only plain names, which lead nowhere else.
+            // An older copy, under a plain name.
             if !named.contains('*') {
-                discard(&self.path.join(named)).await;
+                discard(&self.path, named).await;
             }
         }
         let mut env = run_env::of_project(inner, project, config);
@@ -229,11 +229,22 @@ impl Place {
     }
 }
 
-/// Removes a copy of ours in a directory of ours.
-async fn discard(path: &Path) {
-    let removed = match tokio::fs::symlink_metadata(path).await {
-        Ok(found) if found.is_dir() => tokio::fs::remove_dir_all(path).await,
-        Ok(_) => tokio::fs::remove_file(path).await,
+/// Removes a copy of ours in a directory of ours. Never through a link: what a link leads to is
+/// somebody else's.
+async fn discard(place: &Path, named: &str) {
+    let path = place.join(named);
+    let (Ok(inside), Some(Ok(parent))) =
+        (place.canonicalize(), path.parent().map(Path::canonicalize))
+    else {
+        return;
+    };
+    if !parent.starts_with(&inside) {
+        tracing::warn!(path = %path.display(), "an old copy lies behind a link and stays");
+        return;
+    }
+    let removed = match tokio::fs::symlink_metadata(&path).await {
+        Ok(found) if found.is_dir() => tokio::fs::remove_dir_all(&path).await,
+        Ok(_) => tokio::fs::remove_file(&path).await,
         Err(_) => return,
     };
     if let Err(error) = removed {
@@ -266,4 +277,33 @@ async fn what_it_depends_on(
         }
     }
     Ok(digest(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_old_copy_goes_but_nothing_that_a_link_leads_to() {
+        let around = tempfile::tempdir().unwrap();
+        let (place, person) = (around.path().join("place"), around.path().join("person"));
+        for dir in [&place, &person] {
+            std::fs::create_dir_all(dir.join("deep")).unwrap();
+            std::fs::write(dir.join("deep/file"), "words").unwrap();
+        }
+        std::os::unix::fs::symlink(&person, place.join("link")).unwrap();
+        for named in [
+            "link/deep",
+            "link/deep/file",
+            "../person/deep",
+            "deep",
+            "link",
+        ] {
+            discard(&place, named).await;
+        }
+        assert!(!place.join("deep").exists());
+        assert!(std::fs::symlink_metadata(place.join("link")).is_err());
+        let kept = std::fs::read_to_string(person.join("deep/file"));
+        assert_eq!(kept.unwrap(), "words");
+    }
 }
