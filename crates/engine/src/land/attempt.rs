@@ -4,7 +4,10 @@ use std::time::Instant;
 
 use woodward_core::gate::{Overall, overall};
 use woodward_core::landing::{Intent, IntentState};
-use woodward_core::{Actor, CommitId, EventId, Fact, IntentId, Note, State, StateKind, Task};
+use woodward_core::state::Approver;
+use woodward_core::{
+    Actor, CommitId, EventId, Fact, GateName, IntentId, Note, State, StateKind, Task,
+};
 use woodward_store::{CloseIntent, OpenIntent, Queued, StoreError, fresh_uuid};
 
 use super::{HELD_AGAIN, Right};
@@ -137,7 +140,7 @@ impl Right<'_> {
         let repo = &self.project.repo;
         let path = self.project.worktree(&task.name);
         let changed = repo.numstat(old, Side::Commit(new)).await?;
-        let names = changed
+        let paths = changed
             .into_iter()
             .flat_map(|file| file.was.into_iter().chain([file.path]));
         let job = Job {
@@ -149,7 +152,7 @@ impl Right<'_> {
             tree: repo.tree_of(new).await?,
             env: run_env::of_gates(self.inner, self.project, config, task, &path),
             mark: format!("landing-{new}"),
-            changed: Some(names.collect()),
+            changed: Some(paths.collect()),
             base: Some(old.clone()),
             fresh: false,
         };
@@ -164,16 +167,21 @@ impl Right<'_> {
         }
         let commit = commit.clone();
         Ok(match overall(&verdicts.reports) {
-            Overall::Pass | Overall::Unverified | Overall::Flaky(_) | Overall::Baseline(_) => None,
+            Overall::Pass | Overall::Unverified | Overall::Flaky(_) => None,
+            Overall::Baseline(_) if is_a_persons(task) => None,
+            // Nobody has said yes to landing on a red branch.
+            Overall::Baseline(gates) => Some(Fact::LandingBroken {
+                commit,
+                note: Note::from(format!(
+                    "the target branch itself fails: {}; repair it, or approve the task yourself",
+                    names(&gates)
+                )),
+            }),
             Overall::Broken(gates) => Some(Fact::LandingBroken {
                 commit,
                 note: Note::from(format!(
                     "on the merged tree these gates did not really run: {}",
-                    gates
-                        .iter()
-                        .map(|g| g.as_str())
-                        .collect::<Vec<_>>()
-                        .join(", ")
+                    names(&gates)
                 )),
             }),
             Overall::Fail(gates) => Some(Fact::LandingFailed { commit, gates }),
@@ -324,4 +332,17 @@ impl Right<'_> {
             format!("{}: {cut}", task.name)
         })
     }
+}
+
+/// Whether a person, and not a rule, said yes to what lands.
+const fn is_a_persons(task: &Task) -> bool {
+    match &task.state {
+        State::Landing { approval, .. } => matches!(approval.by, Approver::Person(_)),
+        _ => false,
+    }
+}
+
+fn names(gates: &[GateName]) -> String {
+    let names: Vec<&str> = gates.iter().map(GateName::as_str).collect();
+    names.join(", ")
 }

@@ -294,3 +294,32 @@ fn trouble_of_the_machine_is_waited_out_longer_each_time() {
         assert!(look.contains(&format!("at most {most}")), "{look}");
     }
 }
+
+#[test]
+fn a_rule_lands_nothing_on_a_branch_that_fails_itself() {
+    let scene = scene(
+        "- { name: test, command: sh check.sh }\n",
+        "review: never\nlimits: { attempts: 1 }\n",
+    );
+    let files = [("check.sh", CHECK), ("result.txt", "good\n")];
+    scene.repo.commit("check", &files);
+    let (works, wait) = (scene.leave("works"), scene.await_mark("go"));
+    scene.create(
+        "cart",
+        &format!("{works}\n{wait}\necho 1 > cart.txt; exit 0"),
+    );
+    scene.seen("works");
+    // Somebody breaks the branch while the agent works; the task's own result is fine.
+    scene.repo.commit("break it", &[("result.txt", "old\n")]);
+    scene.give("go");
+    let why = scene.failed("cart");
+    assert!(
+        why.contains("the target branch itself fails: test"),
+        "{why}"
+    );
+    let main = scene.repo.git(&["ls-tree", "--name-only", "main"]);
+    assert!(!main.contains("cart.txt"), "{main}");
+    scene.repo.commit("repair it", &[("result.txt", "good\n")]);
+    scene.ok(&["retry", "cart"]);
+    scene.lands_by_itself("cart");
+}
