@@ -172,6 +172,8 @@ pub struct GateSpec {
     pub rerun: bool,
     /// Whether it is so quick that the agent is told of its failure before it stops.
     pub quick: bool,
+    /// Whether its make may run jobs side by side, within what all gates share.
+    pub make_jobs: bool,
     /// Of how many cores it makes use; by default one, and half of all for tests and builds.
     pub cores: Option<u32>,
 }
@@ -192,6 +194,7 @@ impl GateSpec {
             junit: Vec::new(),
             rerun: gate::is_rerun(kind),
             quick: false,
+            make_jobs: false,
             cores: None,
         }
     }

@@ -253,6 +253,7 @@ async fn tear_down(inner: &Inner, task: &Task, worktree: &Worktree, path: &std::
             time_limit_ms: Some(wishes.teardown_timeout.0),
             stall_limit_ms: None,
             term_grace_ms: 5_000,
+            jobs: None,
         };
         let ended = async {
             supervise::launch(&dir, &launch, &inner.options.supervisor).await?;

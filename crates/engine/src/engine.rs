@@ -135,6 +135,7 @@ impl Engine {
         let store = start::open(&options).await?;
         let worker = start::worker(&options.paths)?;
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let jobs_pipe = options.paths.state().join("jobs");
         let inner = Arc::new(Inner {
             evidence: Book::new(options.paths.state().join("evidence")),
             git: Door::new(options.paths.digest()),
@@ -154,7 +155,7 @@ impl Engine {
             drivers: Drivers::default(),
             landers: Landers::default(),
             outbox: Outbox::default(),
-            slots: Slots::new(u32::try_from(cores.max(2)).unwrap_or(2)),
+            slots: Slots::new(u32::try_from(cores.max(2)).unwrap_or(2), jobs_pipe),
             baselines: Questions::default(),
             look: Notify::new(),
             react: Notify::new(),

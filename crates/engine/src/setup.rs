@@ -61,6 +61,7 @@ pub(crate) async fn run(
             time_limit_ms: Some(wishes.setup_timeout.0),
             stall_limit_ms: None,
             term_grace_ms: 5_000,
+            jobs: None,
         };
         supervise::launch(&dir, &launch, &inner.options.supervisor).await?;
         let ended = cancel.run_until_cancelled(supervise::ended(&dir)).await;

@@ -64,6 +64,18 @@ pub struct Launch {
     pub stall_limit_ms: Option<u64>,
     /// How long it and whatever it leaves behind may take to end after SIGTERM.
     pub term_grace_ms: u64,
+    /// A pipe with a token for each job that may run besides, shared by all that speak make's protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Jobs>,
+}
+
+/// A pipe of job tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Jobs {
+    /// The pipe.
+    pub pipe: PathBuf,
+    /// Whether make itself is told of it: that makes it run jobs side by side.
+    pub make: bool,
 }
 
 /// How a supervisor is started: `exe args… <directory>` must call [`run`] with that directory.

@@ -255,6 +255,7 @@ fn gates(gates: Vec<GateFile>, findings: &mut Findings<'_>) -> Vec<GateSpec> {
             junit: gate.junit,
             rerun: gate.rerun.unwrap_or_else(|| is_rerun(kind)),
             quick: gate.quick,
+            make_jobs: gate.make_jobs,
             cores: gate.cores.map(|cores| cores.value()),
         }
     };

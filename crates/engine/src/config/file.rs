@@ -147,6 +147,10 @@ pub(super) struct GateFile {
     /// Whether it is so quick that an agent that can be told is told of its failure before it stops.
     #[serde(default)]
     pub(super) quick: bool,
+    /// Whether make, where it runs it, may run jobs side by side: it then shares job tokens with all
+    /// other gates. Cargo shares them by itself.
+    #[serde(default)]
+    pub(super) make_jobs: bool,
     /// Of how many cores it makes use. All gates together use no more than there are. By default one;
     /// half of all for tests and builds.
     #[serde(default)]

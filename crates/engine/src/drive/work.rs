@@ -377,6 +377,7 @@ impl Driver {
             time_limit_ms: Some(agent.timeout.0),
             stall_limit_ms: agent.stall_timeout.map(|limit| limit.0),
             term_grace_ms: 10_000,
+            jobs: None,
         }
     }
 

@@ -56,6 +56,7 @@ pub(crate) async fn run(
             time_limit_ms: Some(gate.timeout.0),
             stall_limit_ms: None,
             term_grace_ms: 5_000,
+            jobs: inner.slots.jobs(gate),
         };
         supervise::launch(&dir, &launch, &inner.options.supervisor).await?;
         let Some(seen) = cancel.run_until_cancelled(supervise::ended(&dir)).await else {

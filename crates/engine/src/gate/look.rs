@@ -98,7 +98,7 @@ async fn by_itself(
     let Some(permit) = cancel.run_until_cancelled(permit).await else {
         return Ok(None);
     };
-    let stage = stage(inner, job, &path);
+    let stage = stage(job, &path);
     let first = super::directory(&job.dir, &gate.name);
     let Some(ran) = once(inner, job, &stage, gate, &first, cancel).await? else {
         return Ok(None);
@@ -127,10 +127,9 @@ async fn by_itself(
 }
 
 /// Where and how the gates of a job run.
-fn stage(inner: &Inner, job: &Job<'_>, path: &Path) -> Stage {
+fn stage(job: &Job<'_>, path: &Path) -> Stage {
     let mut env = job.env.clone();
     env.insert(run_env::WORKTREE.to_owned(), path.display().to_string());
-    env.extend(inner.slots.env());
     Stage {
         cwd: path.to_owned(),
         env,

@@ -387,6 +387,7 @@ impl Work<'_> {
                     time_limit_ms: Some(rule.timeout.0),
                     stall_limit_ms: None,
                     term_grace_ms: 5_000,
+                    jobs: None,
                 };
                 supervise::launch(&dir, &launch, &self.inner.options.supervisor).await?;
                 supervise::look(&dir)?

@@ -7,15 +7,16 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use nix::sys::signal::SigSet;
+use rustix::fs::{Mode, OFlags};
 
 use super::directory::Directory;
-use super::{Launch, MARK};
+use super::{Jobs, Launch, MARK};
 
 /// Set in the environment of the supervisor's child, and of nothing else: the run directory.
 pub(super) const ENTER: &str = "WOODWARD_SUPERVISE_ENTER";
@@ -50,6 +51,22 @@ fn become_agent(dir: &Directory) -> String {
     execute(&launch)
 }
 
+/// Opens the pipe of job tokens so that the program inherits it, and says where it is, as make does. A
+/// pipe that can't be opened is no reason not to run: then everybody uses as many jobs as they like.
+fn job_tokens(jobs: &Jobs) -> Vec<(&'static str, String)> {
+    let open = || rustix::fs::open(&jobs.pipe, OFlags::RDWR, Mode::empty());
+    let (Ok(read), Ok(write)) = (open(), open()) else {
+        return Vec::new();
+    };
+    let (read, write) = (read.into_raw_fd(), write.into_raw_fd());
+    let told = format!("-j --jobserver-fds={read},{write} --jobserver-auth={read},{write}");
+    let mut env = vec![("CARGO_MAKEFLAGS", told.clone())];
+    if jobs.make {
+        env.push(("MAKEFLAGS", told));
+    }
+    env
+}
+
 fn execute(launch: &Launch) -> String {
     let Some((program, args)) = launch.command.split_first() else {
         return "the command is empty".into();
@@ -68,6 +85,7 @@ fn execute(launch: &Launch) -> String {
         .args(args)
         .env_clear()
         .envs(&launch.env)
+        .envs(launch.jobs.iter().flat_map(job_tokens))
         .env_remove(ENTER)
         .env(MARK, &launch.mark)
         .stdin(stdin)

@@ -75,6 +75,7 @@ impl Stage {
             time_limit_ms: Some(2 * 60 * 1000),
             stall_limit_ms: None,
             term_grace_ms: 200,
+            jobs: None,
         }
     }
 

@@ -323,3 +323,39 @@ fn a_rule_lands_nothing_on_a_branch_that_fails_itself() {
     scene.ok(&["retry", "cart"]);
     scene.lands_by_itself("cart");
 }
+
+#[test]
+fn builds_share_job_tokens_and_make_only_where_it_may() {
+    // Takes a token out of the pipe and puts it back, as make and cargo do.
+    let token = "fds=${CARGO_MAKEFLAGS##*auth=}; [ -n \"$fds\" ] || exit 3\n\
+                 token=$(head -c1 <&${fds%,*}); printf %s \"$token\" >&${fds#*,}\n\
+                 [ \"$token\" = + ] || exit 4\n\
+                 if [ \"$1\" = make ]; then [ -n \"$MAKEFLAGS\" ]; else [ -z \"$MAKEFLAGS\" ]; fi\n";
+    let scene = scene(
+        "- { name: cargo, command: sh token.sh cargo }\n\
+         - { name: make, command: sh token.sh make, makeJobs: true }\n\
+         - { name: build, command: \"cargo build --offline 2>&1 | tee log; ! grep -qi jobserver log\" }\n",
+        "",
+    );
+    scene.repo.commit(
+        "a crate",
+        &[
+            ("token.sh", token),
+            (
+                "Cargo.toml",
+                "[package]\nname = \"shop\"\nversion = \"0.1.0\"\n[workspace]\n",
+            ),
+            (
+                "Cargo.lock",
+                "version = 4\n\n[[package]]\nname = \"shop\"\nversion = \"0.1.0\"\n",
+            ),
+            ("src/lib.rs", "//! Shop.\n"),
+            (".gitignore", "target\nlog\n"),
+        ],
+    );
+    scene.create("cart", "echo 1 > cart.txt; exit 0");
+    scene.wait("cart", "review");
+    let gates = scene.show("cart").gates;
+    let verdicts: Vec<&str> = gates.iter().map(|gate| gate.verdict.as_str()).collect();
+    assert_eq!(verdicts, ["pass", "pass", "pass"], "{gates:#?}");
+}
