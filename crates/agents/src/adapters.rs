@@ -11,6 +11,7 @@ pub(crate) mod claude;
 pub(crate) mod codex;
 pub mod command;
 pub(crate) mod common;
+mod first_start;
 mod opencode;
 mod pi;
 mod turns;

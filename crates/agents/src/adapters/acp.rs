@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use woodward_core::MessageId;
 
 use crate::adapters::common::{self, fresh_question, note, now, text};
+use crate::adapters::first_start::FirstStart;
 use crate::catalog::Kind;
 use crate::event::{Ending, Event, Question, Reply};
 use crate::failure;
@@ -65,13 +66,21 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     {
         gemini::wait_for_another_minute(id, spec, wire).await;
     }
+    let deadline = Instant::now() + START_PATIENCE;
+    let late = || {
+        let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
+        Some(Ending::Unfit { note })
+    };
+    let Ok(first) = tokio::time::timeout_at(deadline, FirstStart::take(spec)).await else {
+        return late();
+    };
     let mut program = match Program::start(&launch::start(spec), wire.raw()) {
         Ok(program) => program,
         Err(error) => return Some(common::not_started(spec, &error)),
     };
     let complaints = program.follow_complaints();
     let mut peer = Peer::new(program);
-    let opened = tokio::time::timeout(START_PATIENCE, open(spec, &mut peer, &tree)).await;
+    let opened = tokio::time::timeout_at(deadline, open(spec, &mut peer, &tree)).await;
     let session = match opened {
         Ok(Some(Ok((session, started)))) => {
             wire.say(started).await;
@@ -85,11 +94,9 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
             let status = peer.end().await;
             return Some(common::gone(status, &peer.complaints()));
         }
-        Err(_) => {
-            let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
-            return Some(Ending::Unfit { note });
-        }
+        Err(_) => return late(),
     };
+    first.came_up();
     let first = Words {
         messages: spec.messages.clone(),
         text: prompt,

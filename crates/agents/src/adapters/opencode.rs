@@ -7,7 +7,6 @@
 mod http;
 mod launch;
 mod translate;
-mod turn;
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,6 +17,7 @@ use tokio::time::Instant;
 use woodward_core::{MessageId, Timestamp};
 
 use crate::adapters::common::{self, fresh_question, note, now, text, what};
+use crate::adapters::first_start::FirstStart;
 use crate::event::{ALLOW, ALLOW_ALWAYS, DENY, Ending, Event, Question, Reply};
 use crate::files::fresh_uuid;
 use crate::lines::Line;
@@ -50,7 +50,7 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
         let note = format!("it did not come up in {} s", START_PATIENCE.as_secs());
         Some(Ending::Unfit { note })
     };
-    let Ok(turn) = tokio::time::timeout_at(deadline, turn::Turn::take(spec)).await else {
+    let Ok(turn) = tokio::time::timeout_at(deadline, FirstStart::take(spec)).await else {
         return late();
     };
     let mut program = match Program::start(&launch::start(spec, &password), wire.raw()) {
