@@ -1,4 +1,8 @@
-//! The merge queue's order, derived from the tasks that are landing.
+//! The merge queue: its order, derived from the tasks that are landing; what it does next ([`plan`]);
+//! what it learns ([`learn`]).
+
+pub mod learn;
+pub mod plan;
 
 use alloc::string::String;
 

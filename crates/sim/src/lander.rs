@@ -1,14 +1,17 @@
-//! A lander: takes the landing right, builds the merge, tests it, records the intent, moves main.
+//! A lander: takes the landing right, builds the merges, looks at those that the planner wants looked
+//! at, records the intent, moves main.
 //!
 //! One turn is one step of the protocol, so that a crash or a stall can fall between any two. Two
 //! landers may both believe to have the right. Recovery decides by looking at the ref, never by
 //! remembering. It must never move main to anything but what its intent names.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use woodward_core::gate::{Overall, overall};
 use woodward_core::landing::{Intent, IntentState, Recovery, RefSeen, recover};
 use woodward_core::queue::entry_of;
+use woodward_core::queue::plan::{Known, Next, Pace, plan};
 use woodward_core::{
     Actor, CommitId, Epoch, Event, Fact, GateName, IntentId, Millis, Note, Task, TaskId, Timestamp,
     WorkerId,
@@ -16,7 +19,7 @@ use woodward_core::{
 
 use crate::env::{Env, t, w};
 use crate::gates;
-use crate::git::MAIN;
+use crate::git::{MAIN, Tree};
 use crate::guards::Guards;
 use crate::ids::{PROJECT, short};
 use crate::model::{Committed, Refused};
@@ -40,7 +43,8 @@ enum Stage {
     /// It looks for what others left behind.
     Recover,
     Pick,
-    Test(Batch),
+    /// It looks at one of the merges that were planned.
+    Look(Batch),
     Open(Batch),
     /// The intent is on record; main is to move.
     Move(Intent),
@@ -58,15 +62,23 @@ pub(crate) struct Lander {
     epoch: Epoch,
     stage: Stage,
     renew_at: Timestamp,
-    /// The last batch was red: next time try one task alone.
-    alone: bool,
+    /// What it found out about trees, until it crashes.
+    known: BTreeMap<Tree, Verdict>,
+}
+
+/// What the gates said of a tree.
+#[derive(Clone)]
+enum Verdict {
+    Passed,
+    Failed(Vec<GateName>),
+    Broken(Vec<GateName>),
 }
 
 /// The right is gone: stop and forget.
 struct Fenced;
 
 impl Lander {
-    pub(crate) const fn new(id: WorkerId, guards: Guards, batch_max: usize) -> Self {
+    pub(crate) fn new(id: WorkerId, guards: Guards, batch_max: usize) -> Self {
         Self {
             id,
             guards,
@@ -74,7 +86,7 @@ impl Lander {
             epoch: Epoch(0),
             stage: Stage::Outside,
             renew_at: Timestamp(0),
-            alone: false,
+            known: BTreeMap::new(),
         }
     }
 
@@ -119,9 +131,9 @@ impl Lander {
         }
         match stage {
             Stage::Outside => Ok(self.acquire(env)),
-            Stage::Recover => Ok(self.look(env)),
+            Stage::Recover => Ok(self.find(env)),
             Stage::Pick => self.pick(env),
-            Stage::Test(batch) => self.test(env, batch),
+            Stage::Look(batch) => Ok(self.look_at(env, &batch)),
             Stage::Open(batch) => self.open(env, batch),
             Stage::Move(intent) => Ok(move_main(env, &intent)),
             Stage::Close(intent, state) => self.close(env, intent, state),
@@ -163,7 +175,7 @@ impl Lander {
     }
 
     /// Decides what to do about a pending intent by looking at main.
-    fn look(&self, env: &mut Env) -> Stage {
+    fn find(&self, env: &mut Env) -> Stage {
         let Some(intent) = env.model.pending_intent(PROJECT, MAIN).cloned() else {
             return Stage::Pick;
         };
@@ -203,9 +215,12 @@ impl Lander {
             .map(|entry| (entry.order_key, entry.task, entry.commit))
             .collect();
         queue.sort_unstable();
-        let size = if self.alone { 1 } else { self.batch_max };
-        let first = queue.into_iter().take(size);
-        self.build(env, first.map(|(_, task, commit)| (task, commit)))
+        let first = queue.into_iter().take(3 * self.batch_max);
+        let members = first.map(|(_, task, commit)| (task, commit));
+        let Some(chain) = self.build(env, members)? else {
+            return Ok(Stage::Pick);
+        };
+        self.plan(env, &chain)
     }
 
     /// Gives the right back, so that others get their turn.
@@ -216,70 +231,97 @@ impl Lander {
         }
     }
 
-    /// Merges as many as fit. The first that conflicts with main itself goes back to its agent.
-    fn build(&self, env: &mut Env, members: impl Iterator<Item = Member>) -> Result<Stage, Fenced> {
+    /// Merges one on top of the other what fits. One that conflicts with main itself goes back to its
+    /// agent; one that conflicts with those before it waits until they have landed.
+    fn build(
+        &self,
+        env: &mut Env,
+        members: impl Iterator<Item = Member>,
+    ) -> Result<Option<Vec<Batch>>, Fenced> {
         let old = env.git.main();
         let mut batch = Batch {
             members: Vec::new(),
             new: old.clone(),
             old,
         };
+        let mut chain = Vec::new();
         for (task, commit) in members {
             match env.git.merge(&batch.new, &commit, task) {
                 Ok(merged) => {
                     batch.new = merged;
                     batch.members.push((task, commit));
+                    chain.push(batch.clone());
                 }
                 Err(files) if batch.members.is_empty() => {
                     self.say_of(env, task, Fact::LandingConflicted { commit, files })?;
-                    return Ok(Stage::Pick);
+                    return Ok(None);
                 }
-                Err(_) => break,
+                Err(_) => {}
             }
         }
-        Ok(if batch.members.is_empty() {
-            Stage::Recover
+        Ok(Some(chain))
+    }
+
+    fn plan(&mut self, env: &mut Env, chain: &[Batch]) -> Result<Stage, Fenced> {
+        let verdict = |batch: &Batch| self.known.get(&*env.git.show(&batch.new).tree);
+        let known = chain.iter().map(|batch| match verdict(batch) {
+            None => Known::Unknown,
+            Some(Verdict::Passed) => Known::Passed,
+            Some(Verdict::Failed(_) | Verdict::Broken(_)) => Known::Failed,
+        });
+        let known: Vec<Known> = known.collect();
+        let pace = Pace {
+            slots: 2,
+            batch: self.batch_max,
+            strict: self.batch_max == 1,
+        };
+        let planned = plan(&known, pace);
+        match planned.next {
+            Next::LandFirst => Ok(self.open_or_move(chain[0].clone())),
+            Next::LandTogether(count) => Ok(self.open_or_move(chain[count - 1].clone())),
+            Next::Return => {
+                // Should it come again, it is looked at again: trouble passes.
+                let verdict = self.known.remove(&*env.git.show(&chain[0].new).tree);
+                let (task, commit) = chain[0].members[0].clone();
+                let fact = match verdict {
+                    Some(Verdict::Failed(gates)) => Fact::LandingFailed { commit, gates },
+                    Some(Verdict::Broken(gates)) => Fact::LandingBroken {
+                        commit,
+                        note: Note::from(gates.first().map_or("", GateName::as_str)),
+                    },
+                    Some(Verdict::Passed) | None => return Ok(Stage::Pick),
+                };
+                self.say_of(env, task, fact)?;
+                Ok(Stage::Pick)
+            }
+            Next::Look if planned.look.is_empty() => Ok(Stage::Recover),
+            // They run at once: any of them may end first.
+            Next::Look => {
+                let any = planned.look[env.rng.index(planned.look.len())];
+                Ok(Stage::Look(chain[any - 1].clone()))
+            }
+        }
+    }
+
+    const fn open_or_move(&self, batch: Batch) -> Stage {
+        if self.guards.intent {
+            Stage::Open(batch)
         } else {
-            Stage::Test(batch)
-        })
+            Stage::MoveUnrecorded(batch)
+        }
     }
 
     /// Only a tree whose gates pass may become main.
-    fn test(&mut self, env: &mut Env, batch: Batch) -> Result<Stage, Fenced> {
-        match overall(&gates::run(env, &batch.new)) {
-            Overall::Pass => {
-                self.alone = false;
-                Ok(if self.guards.intent {
-                    Stage::Open(batch)
-                } else {
-                    Stage::MoveUnrecorded(batch)
-                })
-            }
-            Overall::Fail(gates) => {
-                self.blame(env, batch, |commit| Fact::LandingFailed { commit, gates })
-            }
-            Overall::Broken(gates) => self.blame(env, batch, |commit| Fact::LandingBroken {
-                commit,
-                note: Note::from(gates.first().map_or("", GateName::as_str)),
-            }),
-            Overall::Flaky(_) | Overall::Baseline(_) | Overall::Unverified => Ok(Stage::Pick),
-        }
-    }
-
-    /// Says it of the only member; of several, none is known to be the culprit.
-    fn blame(
-        &mut self,
-        env: &mut Env,
-        mut batch: Batch,
-        fact: impl FnOnce(CommitId) -> Fact,
-    ) -> Result<Stage, Fenced> {
-        self.alone = batch.members.len() > 1;
-        if !self.alone
-            && let Some((culprit, commit)) = batch.members.pop()
-        {
-            self.say_of(env, culprit, fact(commit))?;
-        }
-        Ok(Stage::Pick)
+    fn look_at(&mut self, env: &mut Env, batch: &Batch) -> Stage {
+        let verdict = match overall(&gates::run(env, &batch.new)) {
+            Overall::Pass => Verdict::Passed,
+            Overall::Fail(gates) => Verdict::Failed(gates),
+            Overall::Broken(gates) => Verdict::Broken(gates),
+            Overall::Flaky(_) | Overall::Baseline(_) | Overall::Unverified => return Stage::Pick,
+        };
+        let tree = Tree::clone(&env.git.show(&batch.new).tree);
+        self.known.insert(tree, verdict);
+        Stage::Pick
     }
 
     /// Records a fact on a task as it is now: the commit it names is what protects the task.
