@@ -100,10 +100,23 @@ pub struct Config {
     pub worktree: Worktree,
     /// What a landed task looks like on the main branch.
     pub merge_style: MergeStyle,
+    /// How approved tasks land.
+    pub queue: Queue,
     /// What of the environment agents, gates and setup commands see.
     pub environment: EnvRules,
     /// The most that is kept of one run's output.
     pub log_bytes_max: u64,
+}
+
+/// How approved tasks land.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Whether every task must pass its gates by itself on top of those before it.
+    pub strict: bool,
+    /// Most merged trees that are looked at at once.
+    pub parallel: Option<u32>,
+    /// Most tasks that are looked at together.
+    pub batch: Option<u32>,
 }
 
 /// An agent: the command that does the work.

@@ -1,28 +1,38 @@
-//! Landing: one entry at a time, tested as merged, moved by compare-and-swap.
+//! Landing: a queue a branch, looked at as merged, moved by compare-and-swap.
 //!
-//! The target branch moves only to a tree whose gates passed, only with a recorded intent, and only
-//! from where the merge was built on. A crash between any two steps is repaired by looking at the
-//! branch. No merge ever happens in a person's checkout.
+//! A branch moves only to a tree whose gates passed, only with a recorded intent, and only from where
+//! the merge was built on. A crash between any two steps is repaired by looking at the branch. No merge
+//! ever happens in a person's checkout. Several branches land at the same time.
 
-mod attempt;
+mod chain;
+mod line;
+mod looks;
+pub(crate) mod met;
 mod place;
 mod recover;
+mod right;
 
-pub(crate) use attempt::HELD_BY_CHECKOUT;
 pub(crate) use place::{Place, Use, checkout, turn};
+pub(crate) use right::HELD_BY_CHECKOUT;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use woodward_core::landing::Intent;
 use woodward_core::lease::{Lease, Resource};
-use woodward_core::{ClaimId, Note, ProjectId, TaskId};
+use woodward_core::queue::learn::Learned;
+use woodward_core::{ClaimId, ProjectId, TaskId};
 use woodward_store::{LeaseRef, LeaseRequest, Queued, StoreError, fresh_uuid};
 
 use crate::engine::Inner;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
+use crate::files;
 use crate::project::Project;
+use line::Line;
+use right::Right;
 
 /// How often an entry that a person's checkout holds up is looked at again.
 const HELD_AGAIN: Duration = Duration::from_secs(3);
@@ -36,16 +46,29 @@ const TROUBLE_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Landers {
     state: Mutex<Landing>,
     places: Mutex<HashMap<(ProjectId, Use), Arc<place::Pool>>>,
+    learned: Mutex<HashMap<ProjectId, Learned>>,
 }
+
+/// A branch of a project.
+type Branch = (ProjectId, String);
 
 #[derive(Debug, Default)]
 struct Landing {
-    busy: HashSet<ProjectId>,
-    woken: HashSet<ProjectId>,
+    /// Projects whose queues are being looked through, and whether they must be once more.
+    scanned: HashMap<ProjectId, bool>,
+    /// Branches whose queues are worked on.
+    lines: HashMap<Branch, Bell>,
     leases: Vec<LeaseRef>,
     held_until: HashMap<TaskId, Instant>,
     /// Projects whose leftovers of a killed engine were looked for.
     unpinned: HashSet<ProjectId>,
+}
+
+/// How a queue at work is told that there may be something new.
+#[derive(Debug, Default)]
+struct Bell {
+    notify: Arc<Notify>,
+    rung: bool,
 }
 
 impl Landers {
@@ -62,40 +85,57 @@ impl Landers {
     pub(crate) fn lost(&self, lease: &LeaseRef) {
         self.lock().leases.retain(|held| held != lease);
     }
+
+    /// What was learned of a project's entries and gates.
+    pub(crate) fn learned(&self, inner: &Inner, project: ProjectId) -> Learned {
+        let mut known = Learned::default();
+        self.learn(inner, project, |learned| known = learned.clone());
+        known
+    }
+
+    fn learn(&self, inner: &Inner, project: ProjectId, what: impl FnOnce(&mut Learned)) {
+        let mut learned = self.learned.lock().unwrap_or_else(|e| e.into_inner());
+        let file = || files::load_json(&learned_file(inner, project)).unwrap_or_default();
+        what(learned.entry(project).or_insert_with(file));
+    }
+
+    /// Keeps what was learned. It is only an estimate: what can't be written is learned anew.
+    fn remember(&self, inner: &Inner, project: ProjectId) {
+        let learned = self.learned(inner, project);
+        let file = learned_file(inner, project);
+        if let Err(error) = files::save_json_lazily(&file, &learned) {
+            tracing::debug!(%error, "what the queue learned is not kept");
+        }
+    }
 }
 
-/// Looks at every project's queue.
+fn learned_file(inner: &Inner, project: ProjectId) -> PathBuf {
+    let queues = inner.options.paths.state().join("queues");
+    queues.join(format!("{project}.json"))
+}
+
+/// Looks at every project's queues.
 pub(crate) fn wake(inner: &Arc<Inner>) {
     for project in inner.all_projects() {
         {
             let mut landing = inner.landers.lock();
-            if !landing.busy.insert(project.id()) {
-                landing.woken.insert(project.id());
+            if let Some(again) = landing.scanned.get_mut(&project.id()) {
+                *again = true;
                 continue;
             }
+            landing.scanned.insert(project.id(), false);
         }
         let inner = Arc::clone(inner);
         inner.tasks.clone().spawn(async move {
             let mut trouble = TROUBLE;
             loop {
-                inner.landers.lock().woken.remove(&project.id());
-                let stopping = inner.stopping.clone();
-                match stopping.run_until_cancelled(land(&inner, &project)).await {
-                    Some(Ok(())) | None => trouble = TROUBLE,
-                    Some(Err(error)) => {
-                        tracing::warn!(project = %project.record.name, %error, "landing met trouble; it goes on later");
-                        // What it did before it failed is itself a reason to look again: at once
-                        // would be for ever.
-                        let wait = tokio::time::sleep(trouble);
-                        trouble = (trouble * 2).min(TROUBLE_MAX);
-                        if stopping.run_until_cancelled(wait).await.is_some() {
-                            continue;
-                        }
-                    }
-                }
+                inner.landers.lock().scanned.insert(project.id(), false);
+                let scanned = with_patience(&inner, &project, &mut trouble, scan(&inner, &project));
+                let again = scanned.await;
                 let mut landing = inner.landers.lock();
-                if inner.stopping.is_cancelled() || !landing.woken.contains(&project.id()) {
-                    landing.busy.remove(&project.id());
+                let again = again || landing.scanned.get(&project.id()) == Some(&true);
+                if inner.stopping.is_cancelled() || !again {
+                    landing.scanned.remove(&project.id());
                     return;
                 }
             }
@@ -103,37 +143,114 @@ pub(crate) fn wake(inner: &Arc<Inner>) {
     }
 }
 
-async fn land(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()> {
+/// Does it; if it fails, waits a while, longer each time, and says that it must be done again.
+async fn with_patience(
+    inner: &Inner,
+    project: &Project,
+    trouble: &mut Duration,
+    work: impl Future<Output = Result<()>>,
+) -> bool {
+    match inner.stopping.run_until_cancelled(work).await {
+        Some(Ok(())) | None => {
+            *trouble = TROUBLE;
+            false
+        }
+        Some(Err(error)) => {
+            tracing::warn!(project = %project.record.name, %error, "landing met trouble; it goes on later");
+            // What it did before it failed is itself a reason to look again: at once would be for ever.
+            let wait = tokio::time::sleep(*trouble);
+            *trouble = (*trouble * 2).min(TROUBLE_MAX);
+            inner.stopping.run_until_cancelled(wait).await.is_some()
+        }
+    }
+}
+
+/// Sees to it that every branch with something to do is worked on.
+async fn scan(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()> {
     let pending = inner.store.load_pending_intents(project.id()).await?;
     if !inner.landers.lock().unpinned.contains(&project.id()) {
         unpin(project, &pending).await?;
         inner.landers.lock().unpinned.insert(project.id());
     }
     let queue = inner.store.load_queue(project.id()).await?;
+    let waiting = queue
+        .iter()
+        .filter(|queued| is_due(inner, queued, &queued.entry.branch));
     let branches: BTreeSet<String> = pending
         .iter()
         .map(|intent| intent.branch.clone())
-        .chain(queue.iter().map(|queued| queued.entry.branch.clone()))
+        .chain(waiting.map(|queued| queued.entry.branch.clone()))
         .collect();
+    let mut landing = inner.landers.lock();
+    // Also those that have nothing to do any more: what left the queue need not be looked at.
+    for ((of, _), bell) in &mut landing.lines {
+        if *of == project.id() {
+            bell.rung = true;
+            bell.notify.notify_one();
+        }
+    }
     for branch in branches {
-        let due = pending.iter().any(|intent| intent.branch == branch)
-            || queue.iter().any(|queued| is_due(inner, queued, &branch));
-        if !due {
+        let key = (project.id(), branch);
+        if landing.lines.contains_key(&key) {
             continue;
         }
-        let Some(lease) = acquire(inner, project, &branch).await? else {
-            continue;
-        };
-        let right = Right {
-            inner,
-            project,
-            lease,
-        };
-        let landed = right.work(&branch).await;
-        right.release().await;
-        landed?;
+        landing.lines.insert(key.clone(), Bell::default());
+        let (inner, project) = (Arc::clone(inner), Arc::clone(project));
+        inner.tasks.clone().spawn(async move {
+            let mut trouble = TROUBLE;
+            loop {
+                let bell = {
+                    let mut landing = inner.landers.lock();
+                    let bell = landing.lines.entry(key.clone()).or_default();
+                    bell.rung = false;
+                    Arc::clone(&bell.notify)
+                };
+                let work = land(&inner, &project, &key.1, &bell);
+                let again = with_patience(&inner, &project, &mut trouble, work).await;
+                let mut landing = inner.landers.lock();
+                let again = again || landing.lines.get(&key).is_some_and(|bell| bell.rung);
+                if inner.stopping.is_cancelled() || !again {
+                    landing.lines.remove(&key);
+                    return;
+                }
+            }
+        });
     }
     Ok(())
+}
+
+/// Takes the right to move a branch and works through its queue.
+async fn land(
+    inner: &Arc<Inner>,
+    project: &Arc<Project>,
+    branch: &str,
+    bell: &Notify,
+) -> Result<()> {
+    let Some(lease) = acquire(inner, project, branch).await? else {
+        return Ok(());
+    };
+    let right = Right {
+        inner,
+        project,
+        lease,
+    };
+    let landed = work(&right, branch, bell).await;
+    right.release().await;
+    landed
+}
+
+/// First what a crash left, then the queue.
+async fn work(right: &Right<'_>, branch: &str, bell: &Notify) -> Result<()> {
+    let Right { inner, project, .. } = right;
+    inner.landers.lock().leases.push(right.reference());
+    for intent in inner.store.load_pending_intents(project.id()).await? {
+        if intent.branch == branch
+            && let Err(error) = right.recover(&intent).await
+        {
+            return right.stuck(&intent, error).await;
+        }
+    }
+    Line::new(right, branch).work(bell).await
 }
 
 /// Lets go of what a crash left pinned before an intention was on record, or after it was settled.
@@ -175,99 +292,5 @@ async fn acquire(inner: &Inner, project: &Project, branch: &str) -> Result<Optio
         Ok(lease) => Ok(Some(lease)),
         Err(StoreError::Held { .. }) => Ok(None),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// The right to move one branch, while it is held.
-struct Right<'a> {
-    inner: &'a Arc<Inner>,
-    project: &'a Arc<Project>,
-    lease: Lease,
-}
-
-impl Right<'_> {
-    fn reference(&self) -> LeaseRef {
-        LeaseRef {
-            resource: self.lease.resource.clone(),
-            epoch: self.lease.epoch,
-        }
-    }
-
-    /// First what a crash left, then the queue, entry by entry.
-    async fn work(&self, branch: &str) -> Result<()> {
-        self.inner.landers.lock().leases.push(self.reference());
-        for intent in self
-            .inner
-            .store
-            .load_pending_intents(self.project.id())
-            .await?
-        {
-            if intent.branch == branch
-                && let Err(error) = self.recover(&intent).await
-            {
-                return self.stuck(&intent, error).await;
-            }
-        }
-        let mut tried = HashSet::new();
-        loop {
-            let queue = self.inner.store.load_queue(self.project.id()).await?;
-            let next = queue.into_iter().find(|queued| {
-                is_due(self.inner, queued, branch)
-                    && !tried.contains(&(queued.entry.task, queued.entry.commit.clone()))
-            });
-            let Some(queued) = next else {
-                return Ok(());
-            };
-            let moved_on = match self.attempt(&queued).await {
-                Ok(moved_on) => moved_on,
-                // Whether or not trying again helps: the person must know, and the others go on.
-                Err(error) if self.is_of_the_world(&error) => {
-                    self.hold(&queued, error.into_note().into()).await?
-                }
-                Err(error) => return Err(error),
-            };
-            if !moved_on {
-                tried.insert((queued.entry.task, queued.entry.commit.clone()));
-            }
-        }
-    }
-
-    /// Whether an error says something about the repository or a checkout, and not about the database
-    /// or this engine's end.
-    fn is_of_the_world(&self, error: &EngineError) -> bool {
-        !matches!(error, EngineError::Store(_)) && !self.inner.stopping.is_cancelled()
-    }
-
-    /// A landing that is under way can't be finished now. Nothing else can land there until it is, so
-    /// the person must know; it is tried again with every look.
-    async fn stuck(&self, intent: &Intent, error: EngineError) -> Result<()> {
-        if !self.is_of_the_world(&error) {
-            return Err(error);
-        }
-        let why = String::from(error.into_note());
-        let reason = Note::from(format!("its landing can't be finished: {why}"));
-        for queued in self.inner.store.load_queue(self.project.id()).await? {
-            let task = queued.entry.task;
-            if intent.members.contains(&task) && queued.hold.as_ref() != Some(&reason) {
-                tracing::warn!(%task, reason = reason.as_str(), "stuck");
-                crate::notify::tell_held(self.inner, task, &reason).await?;
-                let reason = Some(reason.clone());
-                self.inner.store.hold_entry(task, reason).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn release(self) {
-        let reference = self.reference();
-        self.inner.landers.lost(&reference);
-        if let Err(error) = self
-            .inner
-            .store
-            .release_lease(self.inner.worker, reference)
-            .await
-        {
-            tracing::debug!(%error, "a landing right was not released; it runs out");
-        }
     }
 }

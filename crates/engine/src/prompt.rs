@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 
 use woodward_core::state::Purpose;
 
+use crate::land::met::Other;
+
 /// What a run's prompt is made of.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
@@ -18,6 +20,8 @@ pub(crate) struct Parts {
     pub(crate) unmerged: Vec<String>,
     /// The failing gates: name, command, output.
     pub(crate) failures: Vec<Failure>,
+    /// What others landed meanwhile, which this does not go with.
+    pub(crate) others: Vec<Other>,
     /// What a rule of the project's own says about what went wrong.
     pub(crate) own_words: Option<String>,
 }
@@ -109,6 +113,7 @@ fn rest(text: &mut String, purpose: &Purpose, parts: &Parts) {
     if !matches!(purpose, Purpose::Conflict { .. }) && !parts.unmerged.is_empty() {
         conflict(text, &parts.unmerged);
     }
+    others(text, &parts.others);
     for message in &parts.messages {
         let _ = write!(
             text,
@@ -117,6 +122,31 @@ fn rest(text: &mut String, purpose: &Purpose, parts: &Parts) {
         );
     }
     text.push('\n');
+}
+
+/// What landed first.
+fn others(text: &mut String, all: &[Other]) {
+    if all.is_empty() {
+        return;
+    }
+    text.push_str("\n\n---\nYour work does not go together with what landed on the target branch while you worked. The branch as it is now has been merged into this directory. These changes landed first; adapt your work to them, and don't take them back.");
+    for other in all {
+        let who = match &other.task {
+            Some(task) => format!("the task `{task}`"),
+            None => String::from("somebody else"),
+        };
+        let commit = other.commit.get(..12).unwrap_or(&other.commit);
+        let _ = write!(
+            text,
+            "\n\n{commit}, by {who}:\n\n{}",
+            fenced(&other.subject)
+        );
+        if other.patch.is_empty() {
+            let _ = write!(text, "\n\nSee it with:\n\n    git show {commit}");
+        } else {
+            let _ = write!(text, "\n\n{}", fenced(&other.patch));
+        }
+    }
 }
 
 /// The person's words, byte for byte; only a last line that was not ended is.

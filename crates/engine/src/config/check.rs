@@ -129,6 +129,11 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
             base: file.orchestrator.base,
             worktree,
             merge_style: file.merge.style,
+            queue: super::Queue {
+                strict: file.queue.strict,
+                parallel: file.queue.parallel.map(|most| most.value()),
+                batch: file.queue.batch.map(|most| most.value()),
+            },
             notify: file.notify,
             environment,
             log_bytes_max: file.logs.max_bytes.0,
@@ -307,11 +312,6 @@ fn worktree(file: WorktreeFile, findings: &mut Findings<'_>) -> Option<Worktree>
 
 fn sections(file: &File, findings: &mut Findings<'_>) {
     for (section, key, what) in [
-        (
-            &file.queue,
-            "queue",
-            "results land one at a time until then",
-        ),
         (
             &file.isolation,
             "isolation",

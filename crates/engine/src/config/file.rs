@@ -55,8 +55,8 @@ pub(super) struct File {
     pub(super) logs: LogsFile,
     /// Rules: when this happens, do that.
     pub(super) reactions: Vec<ReactionFile>,
-    /// The merge queue. Not yet active.
-    pub(super) queue: Option<Section>,
+    /// The merge queue: how approved tasks land.
+    pub(super) queue: QueueFile,
     /// Who is told, and how.
     pub(super) notify: NotifyFile,
     /// Ports, databases, sandboxes. Not yet active.
@@ -235,6 +235,21 @@ impl Default for WorktreeFile {
 pub(super) struct MergeFile {
     /// What a landed task looks like on the main branch.
     pub(super) style: MergeStyle,
+}
+
+/// The merge queue: how approved tasks land.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Queue")]
+pub(super) struct QueueFile {
+    /// Whether every task must pass its gates by itself on top of those before it. Otherwise several
+    /// that pass together may land as one merge commit when many wait.
+    pub(super) strict: bool,
+    /// Most merged trees that are looked at at once. By default as many as the machine has cores; fewer
+    /// are used where more would not be faster.
+    pub(super) parallel: Option<Count<1, 8>>,
+    /// Most tasks that are looked at together. By default as many as is best for how often tasks fail.
+    pub(super) batch: Option<Count<1, 32>>,
 }
 
 /// What a landed task looks like on the main branch.

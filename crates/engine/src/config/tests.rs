@@ -263,7 +263,7 @@ fn everything_of_later_is_reported() {
          tracker: {}\n",
     );
     let keys: Vec<_> = config.inactive().into_iter().map(|i| i.key).collect();
-    assert_eq!(keys, ["queue", "isolation", "forge", "tracker"]);
+    assert_eq!(keys, ["isolation", "forge", "tracker"]);
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn aliases_work_and_bombs_do_not() {
         Millis::from_mins(60)
     );
 
-    let mut bomb = "queue:\n  l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    let mut bomb = "forge:\n  l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..9 {
         let before = format!("*l{}, ", level - 1).repeat(10);
         bomb.push_str(&format!("  l{level}: &l{level} [{before}]\n"));
@@ -287,20 +287,20 @@ fn aliases_work_and_bombs_do_not() {
     let repeats = "nests or repeats more than any configuration needs";
     for (bad, why) in [
         (bomb, repeats),
-        ("queue: &a { b: *a }".to_owned(), "not valid YAML"),
-        (format!("queue: {}", "[".repeat(100_000)), repeats),
-        (format!("queue: {}", "{a: ".repeat(17)), repeats),
+        ("forge: &a { b: *a }".to_owned(), "not valid YAML"),
+        (format!("forge: {}", "[".repeat(100_000)), repeats),
+        (format!("forge: {}", "{a: ".repeat(17)), repeats),
         ("- ".repeat(100), repeats),
         (
             format!("# {}", "x".repeat(tree::TEXT_MAX)),
             "larger than 1024 KiB",
         ),
         (
-            format!("queue: {{ a: [{}] }}", "1, ".repeat(300)),
+            format!("forge: {{ a: [{}] }}", "1, ".repeat(300)),
             "300 entries are too many",
         ),
         (
-            format!("queue: {{ a: [{}] }}", "1, ".repeat(30_000)),
+            format!("forge: {{ a: [{}] }}", "1, ".repeat(30_000)),
             repeats,
         ),
         (

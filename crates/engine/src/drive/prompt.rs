@@ -9,6 +9,7 @@ use crate::engine::Inner;
 use crate::error::Result;
 use crate::gate::{FailedGate, LastFailure, read};
 use crate::git::Side;
+use crate::land::met;
 use crate::prompt::{self, Failure, Parts};
 use crate::reaction::consider::Place;
 use crate::supervise;
@@ -51,6 +52,12 @@ impl Driver {
             },
             failures: match purpose {
                 Purpose::Fix { .. } => failures(&self.inner, task),
+                _ => Vec::new(),
+            },
+            others: match purpose {
+                Purpose::Fix { .. } | Purpose::Conflict { .. } => {
+                    met::others(&self.inner, &scene.project, task).await?
+                }
                 _ => Vec::new(),
             },
             own_words: Place {

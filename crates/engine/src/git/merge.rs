@@ -65,6 +65,23 @@ pub enum Build {
     Nothing,
 }
 
+/// A commit that brings what was built elsewhere to a branch, as one.
+#[derive(Clone, Debug)]
+pub struct Join {
+    /// Its tree: that of the second parent.
+    pub tree: TreeId,
+    /// Where the branch is, and what it is brought.
+    pub parents: [CommitId; 2],
+    /// Its message.
+    pub message: String,
+    /// Where it comes from; appended to the message.
+    pub trailers: Trailers,
+    /// Who it is by.
+    pub who: Signature,
+    /// When.
+    pub date: Timestamp,
+}
+
 enum Merged {
     Clean(CommitId),
     Conflict(Vec<String>),
@@ -85,6 +102,20 @@ impl Repo {
             Style::Rebase => self.build_rebased(spec).await,
             Style::Squash | Style::Merge => self.build_joined(spec).await,
         }
+    }
+
+    /// Builds the commit that joins.
+    pub async fn join(&self, join: &Join) -> Result<CommitId, GitError> {
+        let mut git = self.git(["commit-tree", join.tree.as_str()]);
+        for parent in &join.parents {
+            git = git.arg("-p").arg(parent.as_str());
+        }
+        let date = git_date(join.date);
+        let git = signed(git, (&join.who, &date), (&join.who, &date));
+        let message = compose(&join.message, &join.trailers);
+        let commit = parse("commit-tree", &git.durable().stdin(message).text().await?)?;
+        self.learn(&commit, &join.tree, Some(join.parents.to_vec()));
+        Ok(commit)
     }
 
     /// Whether two commits would merge, and if not, which files conflict.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use woodward_core::queue::learn::SLOTS_MAX;
 use woodward_core::{CommitId, risk};
 
 use crate::config::Config;
@@ -50,7 +51,8 @@ impl Use {
                 cores.clamp(2, 8)
             }
             Self::Base => 2,
-            Self::Landing => 1,
+            // As many merged trees as are ever looked at at once.
+            Self::Landing => SLOTS_MAX,
         }
     }
 }

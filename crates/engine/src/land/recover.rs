@@ -2,7 +2,7 @@
 
 use woodward_core::landing::{Intent, IntentState, Recovery, RefSeen, recover};
 
-use super::Right;
+use super::right::Right;
 use crate::error::Result;
 use crate::git::Advance;
 

@@ -1,0 +1,63 @@
+//! What has come to a branch, commit by commit.
+
+use woodward_core::CommitId;
+
+use super::error::GitError;
+use super::repo::{Repo, parse};
+
+/// A change on a branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Landed {
+    /// The commit.
+    pub commit: CommitId,
+    /// What it was made on.
+    pub parent: CommitId,
+    /// The task that it is by, if it is one's.
+    pub task: Option<String>,
+    /// The first line of its message.
+    pub subject: String,
+}
+
+impl Repo {
+    /// The changes between two commits of a branch, newest first. One that joins several is told by
+    /// what it joins.
+    pub async fn landed(
+        &self,
+        since: &CommitId,
+        onto: &CommitId,
+        most: usize,
+    ) -> Result<Vec<Landed>, GitError> {
+        let count = format!("--max-count={most}");
+        let range = format!("{since}..{onto}");
+        let format = "--format=%H%n%P%n%(trailers:key=Woodward-Task,valueonly,separator=%x20)%n%s";
+        let args = [
+            "log",
+            "-z",
+            "--no-merges",
+            &count,
+            format,
+            "--end-of-options",
+            &range,
+        ];
+        let answer = self.git(args).run().await?;
+        let mut all = Vec::new();
+        for field in answer.fields() {
+            let text = String::from_utf8_lossy(field);
+            let mut lines = text.lines();
+            let mut next = || lines.next().unwrap_or_default().trim();
+            let (commit, parent) = (next(), next());
+            // The first commit of all has nothing before it to compare with.
+            if parent.is_empty() {
+                continue;
+            }
+            let task = next();
+            all.push(Landed {
+                commit: parse("log", commit)?,
+                parent: parse("log", parent)?,
+                task: (!task.is_empty()).then(|| task.to_owned()),
+                subject: next().to_owned(),
+            });
+        }
+        Ok(all)
+    }
+}

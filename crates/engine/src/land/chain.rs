@@ -1,0 +1,177 @@
+//! The entries of a branch's queue, merged one on top of the other, without any checkout.
+//!
+//! A link is built when it is first needed, and kept for as long as what is below it stays what it
+//! was. Nothing here moves anything.
+
+use woodward_core::{CommitId, IntentId, Task, TaskId, TreeId};
+use woodward_store::fresh_uuid;
+
+use crate::clock;
+use crate::config::{Config, MergeStyle};
+use crate::error::Result;
+use crate::git::{Build, BuildSpec, Repo, Signature, Style, Trailers};
+
+/// An entry: a task, and the commit of it that was approved.
+pub(super) type Key = (TaskId, CommitId);
+
+/// One entry on top of all before it.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) key: Key,
+    pub(super) commit: CommitId,
+    pub(super) tree: TreeId,
+    /// Named in the commit, if it is to land by itself.
+    pub(super) intent: Option<IntentId>,
+}
+
+/// What came of adding an entry.
+#[derive(Debug)]
+pub(super) enum Added {
+    Linked,
+    /// It does not fit; these files conflict.
+    Conflict(Vec<String>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    base: Option<CommitId>,
+    links: Vec<Link>,
+}
+
+impl Chain {
+    pub(super) fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// Keeps what is still right: on top of `base`, of these entries in this order, and made to land
+    /// one by one or not.
+    pub(super) fn fit(&mut self, base: &CommitId, wanted: &[Key], one_by_one: bool) {
+        if self.base.as_ref() != Some(base) {
+            // What landed by itself takes nothing away from those on top of it.
+            match self.links.iter().position(|link| link.commit == *base) {
+                Some(landed) => drop(self.links.drain(..=landed)),
+                None => self.links.clear(),
+            }
+            self.base = Some(base.clone());
+        }
+        let pairs = self.links.iter().zip(wanted);
+        let fitting = pairs
+            .take_while(|(link, key)| link.key == **key && link.intent.is_some() == one_by_one)
+            .count();
+        self.links.truncate(fitting);
+    }
+
+    /// What the next link goes on top of.
+    fn top(&self) -> Option<&CommitId> {
+        let last = self.links.last().map(|link| &link.commit);
+        last.or(self.base.as_ref())
+    }
+
+    /// Adds an entry.
+    pub(super) async fn add(
+        &mut self,
+        repo: &Repo,
+        config: &Config,
+        task: &Task,
+        commit: &CommitId,
+        message: String,
+        one_by_one: bool,
+    ) -> Result<Added> {
+        let Some(onto) = self.top().cloned() else {
+            return Ok(Added::Conflict(Vec::new()));
+        };
+        let intent = one_by_one.then(|| IntentId::new(fresh_uuid()));
+        let who = signature();
+        let built = repo
+            .build(&BuildSpec {
+                style: style(config),
+                onto: onto.clone(),
+                head: commit.clone(),
+                message,
+                trailers: Trailers {
+                    task: Some(task.name.to_string()),
+                    intent: intent.map(|intent| intent.to_string()),
+                    ..Trailers::default()
+                },
+                author: who.clone(),
+                committer: who,
+                date: clock::now(),
+            })
+            .await?;
+        let (commit_made, tree) = match built {
+            Build::Built { commit, tree } => (commit, tree),
+            // All of it is there already: it lands where the others bring the branch.
+            Build::Nothing => {
+                let tree = repo.tree_of(&onto).await?;
+                (onto, tree)
+            }
+            Build::Conflict { files } => return Ok(Added::Conflict(files)),
+        };
+        self.links.push(Link {
+            key: (task.id, commit.clone()),
+            commit: commit_made,
+            tree,
+            intent,
+        });
+        Ok(Added::Linked)
+    }
+}
+
+/// Who lands.
+pub(super) fn signature() -> Signature {
+    Signature::new("Woodward", "woodward@localhost")
+}
+
+fn style(config: &Config) -> Style {
+    match config.merge_style {
+        MergeStyle::Squash => Style::Squash,
+        MergeStyle::Merge => Style::Merge,
+        MergeStyle::Rebase => Style::Rebase,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn commit(digit: char) -> CommitId {
+        digit.to_string().repeat(40).parse().expect("a commit")
+    }
+
+    fn key(digit: char) -> Key {
+        (TaskId::new(Uuid::from_u128(digit as u128)), commit(digit))
+    }
+
+    fn chain(one_by_one: bool) -> Chain {
+        let link = |(of, made): (char, char)| Link {
+            key: key(of),
+            commit: commit(made),
+            tree: TreeId::from(commit(made)),
+            intent: one_by_one.then(|| IntentId::new(Uuid::nil())),
+        };
+        Chain {
+            base: Some(commit('0')),
+            links: [('1', 'a'), ('2', 'b'), ('3', 'c')].map(link).into(),
+        }
+    }
+
+    #[test]
+    fn what_landed_by_itself_leaves_the_others_as_they_are() {
+        let mut chain = chain(true);
+        chain.fit(&commit('a'), &[key('2'), key('3'), key('4')], true);
+        let left: Vec<&CommitId> = chain.links.iter().map(|link| &link.commit).collect();
+        assert_eq!(left, [&commit('b'), &commit('c')]);
+        chain.fit(&commit('d'), &[key('2')], true);
+        assert!(chain.links.is_empty(), "somebody else moved the branch");
+    }
+
+    #[test]
+    fn who_left_takes_all_on_top_along() {
+        let mut chain = chain(false);
+        chain.fit(&commit('0'), &[key('1'), key('3')], false);
+        assert_eq!(chain.links.len(), 1);
+        chain.fit(&commit('0'), &[key('1')], true);
+        assert!(chain.links.is_empty(), "it must name its intent now");
+    }
+}

@@ -1,0 +1,554 @@
+//! The queue of one branch, at work: look at everything, plan, do the one thing that is planned, look
+//! again.
+//!
+//! What is decided is decided by [`plan`]; here it is done. Nothing that is remembered here matters
+//! for what is right: verdicts are known by tree, and a branch moves only by its intent.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+use woodward_core::gate::Overall;
+use woodward_core::queue::learn::{BATCH_MAX, Learned};
+use woodward_core::queue::plan::{Known, Next, Pace, plan};
+use woodward_core::state::Approver;
+use woodward_core::{CommitId, Fact, GateName, Note, State, Task, TreeId};
+use woodward_store::Queued;
+
+use super::chain::{Added, Chain, Key, Link};
+use super::looks::{Done, Looks, Said, Wanted};
+use super::right::Right;
+use super::{is_due, met};
+use crate::config::Config;
+use crate::error::{EngineError, Result};
+use crate::gate::LastFailure;
+use crate::git::Side;
+
+/// Verdicts that are kept at hand.
+const VERDICTS_MAX: usize = 2_000;
+
+/// What became of one turn.
+enum Turn {
+    /// Something has changed: plan anew.
+    Acted,
+    /// Looks run; nothing else can be done now.
+    Looking,
+    /// There is nothing to do.
+    Idle,
+}
+
+/// The queue of one branch.
+pub(super) struct Line<'a> {
+    right: &'a Right<'a>,
+    branch: &'a str,
+    chain: Chain,
+    looks: Looks,
+    verdicts: HashMap<TreeId, Arc<Said>>,
+    /// The rules that the verdicts were made by.
+    rules: Option<Arc<Config>>,
+    /// Entries that can't go now.
+    aside: HashSet<Key>,
+    /// Entries that don't fit on those before them, which go first.
+    unfitting: HashMap<Key, Vec<Key>>,
+}
+
+/// One look at the queue.
+struct View {
+    config: Arc<Config>,
+    base: CommitId,
+    base_tree: TreeId,
+    entries: Vec<Queued>,
+    pace: Pace,
+}
+
+impl View {
+    const fn is_one_by_one(&self) -> bool {
+        self.pace.strict || self.pace.batch <= 1
+    }
+}
+
+fn key(queued: &Queued) -> Key {
+    (queued.entry.task, queued.entry.commit.clone())
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(right: &'a Right<'a>, branch: &'a str) -> Self {
+        Self {
+            right,
+            branch,
+            chain: Chain::default(),
+            looks: Looks::default(),
+            verdicts: HashMap::new(),
+            rules: None,
+            aside: HashSet::new(),
+            unfitting: HashMap::new(),
+        }
+    }
+
+    /// Works until there is nothing left to do.
+    pub(super) async fn work(&mut self, bell: &Notify) -> Result<()> {
+        let worked = self.turns(bell).await;
+        // Who stops leaves what runs to the next one; all others clear up.
+        if !self.right.inner.stopping.is_cancelled() {
+            self.looks.keep_only(|_| false).await?;
+        }
+        self.right.remember();
+        worked
+    }
+
+    async fn turns(&mut self, bell: &Notify) -> Result<()> {
+        let stopping = self.right.inner.stopping.clone();
+        while !stopping.is_cancelled() && self.right.is_held() {
+            match self.turn().await? {
+                Turn::Acted => {}
+                Turn::Idle => return Ok(()),
+                Turn::Looking => tokio::select! {
+                    done = self.looks.next() => self.hear(done).await?,
+                    () = bell.notified() => {}
+                    () = stopping.cancelled() => {}
+                },
+            }
+        }
+        Ok(())
+    }
+
+    async fn turn(&mut self) -> Result<Turn> {
+        let Some(view) = self.view().await? else {
+            return Ok(Turn::Idle);
+        };
+        let keys: Vec<Key> = view.entries.iter().map(key).collect();
+        self.chain.fit(&view.base, &keys, view.is_one_by_one());
+        let mut known: Vec<Known> = self
+            .chain
+            .links()
+            .iter()
+            .map(|link| self.known(&view, link))
+            .collect();
+        known.resize(view.entries.len(), Known::Unknown);
+        let planned = plan(&known, view.pace);
+        match planned.next {
+            Next::LandFirst => self.land(&view, 1).await,
+            Next::LandTogether(count) => self.land(&view, count).await,
+            Next::Return => self.send_back(&view).await,
+            Next::Look => self.look(&view, &planned.look).await,
+        }
+    }
+
+    /// What there is to do; `None` for nothing.
+    async fn view(&mut self) -> Result<Option<View>> {
+        let (inner, project) = (self.right.inner, self.right.project);
+        let queue = inner.store.load_queue(project.id()).await?;
+        let mut entries: Vec<Queued> = queue
+            .into_iter()
+            .filter(|queued| {
+                is_due(inner, queued, self.branch) && !self.aside.contains(&key(queued))
+            })
+            .collect();
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let base = match project.repo.require_tip(self.branch).await {
+            Ok(base) => base,
+            Err(error) => {
+                let reason = String::from(EngineError::from(error).into_note());
+                for queued in entries {
+                    self.hold(&queued, reason.clone()).await?;
+                }
+                return Ok(None);
+            }
+        };
+        let backlog = entries.len();
+        let all: HashSet<Key> = entries.iter().map(key).collect();
+        self.unfitting
+            .retain(|_, before| before.iter().all(|one| all.contains(one)));
+        entries.retain(|queued| !self.unfitting.contains_key(&key(queued)));
+        let config = project.load_config().await?;
+        if self
+            .rules
+            .as_ref()
+            .is_some_and(|rules| rules.gates() != config.gates())
+        {
+            self.verdicts.clear();
+            self.looks.keep_only(|_| false).await?;
+        }
+        self.rules = Some(Arc::clone(&config));
+        let pace = self.right.pace(backlog, &config);
+        entries.truncate(pace.slots.saturating_mul(BATCH_MAX).max(1));
+        Ok(Some(View {
+            base_tree: project.repo.tree_of(&base).await?,
+            config,
+            base,
+            entries,
+            pace,
+        }))
+    }
+
+    fn known(&self, view: &View, link: &Link) -> Known {
+        if link.tree == view.base_tree || view.config.gates().is_empty() {
+            return Known::Passed;
+        }
+        match self.verdicts.get(&link.tree) {
+            Some(said) if said.passes() => Known::Passed,
+            Some(_) => Known::Failed,
+            None if self.looks.is_running(&link.tree) => Known::Running,
+            None => Known::Unknown,
+        }
+    }
+
+    /// Remembers what a look found.
+    async fn hear(&mut self, done: Done) -> Result<()> {
+        if let Some((at_once, took, is_flaky)) = done.took {
+            let learn = |learned: &mut Learned| {
+                learned.looked(at_once, took, is_flaky);
+            };
+            self.right.learn(learn);
+        }
+        match done.said {
+            Ok(Some(said)) => {
+                if self.verdicts.len() >= VERDICTS_MAX {
+                    // They are in the database as well.
+                    self.verdicts.clear();
+                }
+                self.verdicts.insert(done.tree, Arc::new(said));
+            }
+            Ok(None) => {}
+            Err(error) if self.right.is_of_the_world(&error) => {
+                self.not_looked_at(&done.tree, error).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// A tree could not be looked at. If it is one entry's, that one waits; if it is several's, each is
+    /// looked at by itself.
+    async fn not_looked_at(&mut self, tree: &TreeId, error: EngineError) -> Result<()> {
+        let note = error.into_note();
+        let place = self
+            .chain
+            .links()
+            .iter()
+            .position(|link| link.tree == *tree);
+        let Some(place) = place else {
+            return Ok(());
+        };
+        if place == 0 {
+            let (task, _) = self.chain.links()[0].key.clone();
+            let queue = self.right.inner.store.load_queue(self.right.project.id());
+            let queued = queue.await?.into_iter().find(|it| it.entry.task == task);
+            if let Some(queued) = queued {
+                self.hold(&queued, note.into()).await?;
+            }
+        } else {
+            tracing::warn!(
+                note = note.as_str(),
+                "several entries could not be looked at together"
+            );
+            self.verdicts
+                .insert(tree.clone(), Arc::new(Said::unlooked()));
+        }
+        Ok(())
+    }
+
+    /// Puts an entry aside, with a reason that the person sees.
+    async fn hold(&mut self, queued: &Queued, reason: String) -> Result<()> {
+        self.right.hold(queued, reason).await?;
+        self.aside.insert(key(queued));
+        Ok(())
+    }
+
+    /// Sees to it that these prefixes are looked at, and no others.
+    async fn look(&mut self, view: &View, lengths: &[usize]) -> Result<Turn> {
+        let Some(&most) = lengths.last() else {
+            // Every entry is in the way of another: the first of them can't be.
+            return Ok(Turn::Idle);
+        };
+        while self.chain.links().len() < most {
+            let queued = &view.entries[self.chain.links().len()];
+            if !self.link(view, queued, view.is_one_by_one()).await? {
+                return Ok(Turn::Acted);
+            }
+        }
+        let links = self.chain.links();
+        let wanted: Vec<(usize, Link)> = lengths
+            .iter()
+            .map(|length| (*length, links[length - 1].clone()))
+            .collect();
+        let is_wanted = |tree: &TreeId| wanted.iter().any(|(_, link)| link.tree == *tree);
+        self.looks.keep_only(is_wanted).await?;
+        let mut is_looking = false;
+        for (length, link) in &wanted {
+            match self.known(view, link) {
+                Known::Running => {
+                    is_looking = true;
+                    continue;
+                }
+                // Only now it is known which tree it is.
+                Known::Passed | Known::Failed => return Ok(Turn::Acted),
+                Known::Unknown => {}
+            }
+            // Gates cost minutes: not for what could not land anyway.
+            if self.is_in_the_way(view, *length).await? {
+                return Ok(Turn::Acted);
+            }
+            let Some((task, may_be_red)) = self.members(*length).await? else {
+                return Ok(Turn::Acted);
+            };
+            let paths = &self.right.inner.options.paths;
+            let dir = paths
+                .gates(task.id, &link.commit)
+                .join(format!("landing-{}", self.right.lease.epoch));
+            tracing::debug!(entries = length, tree = %link.tree, "looks at merged entries");
+            self.looks.start(Wanted {
+                inner: Arc::clone(self.right.inner),
+                project: Arc::clone(self.right.project),
+                config: Arc::clone(&view.config),
+                task,
+                base: view.base.clone(),
+                commit: link.commit.clone(),
+                tree: link.tree.clone(),
+                dir,
+                may_be_red,
+            });
+            is_looking = true;
+        }
+        Ok(if is_looking {
+            Turn::Looking
+        } else {
+            Turn::Acted
+        })
+    }
+
+    /// The last of the first so many, and whether a person said yes to each; `None` if one is not what
+    /// it was.
+    async fn members(&mut self, count: usize) -> Result<Option<(Task, bool)>> {
+        let mut last = None;
+        let mut by_persons = true;
+        for link in &self.chain.links()[..count] {
+            let Some(task) = self.right.landing(&link.key).await? else {
+                self.aside.insert(link.key.clone());
+                return Ok(None);
+            };
+            by_persons &= is_a_persons(&task);
+            last = Some((task, by_persons));
+        }
+        Ok(last)
+    }
+
+    /// Merges one more entry on top; `false` if it does not go there.
+    async fn link(&mut self, view: &View, queued: &Queued, by_itself: bool) -> Result<bool> {
+        let Some(task) = self.right.landing(&key(queued)).await? else {
+            self.aside.insert(key(queued));
+            return Ok(false);
+        };
+        if self.right.has_moved(&task, &queued.entry.commit).await? {
+            return Ok(false);
+        }
+        let message = self.right.message(&task).await?;
+        let repo = &self.right.project.repo;
+        let commit = &queued.entry.commit;
+        let added = self
+            .chain
+            .add(repo, &view.config, &task, commit, message, by_itself)
+            .await;
+        match added {
+            Ok(Added::Linked) => Ok(true),
+            Ok(Added::Conflict(files)) if self.chain.links().is_empty() => {
+                tracing::info!(task = %task.name, ?files, "it does not fit the target branch");
+                met::save(self.right, &task, commit, &view.base).await?;
+                let commit = commit.clone();
+                let fact = Fact::LandingConflicted { commit, files };
+                self.say(queued, &task, fact, &view.config).await?;
+                Ok(false)
+            }
+            // It fits the branch, perhaps, but not with those before it: they go first.
+            Ok(Added::Conflict(_)) => {
+                let before = self.chain.links().iter().map(|link| link.key.clone());
+                self.unfitting.insert(key(queued), before.collect());
+                Ok(false)
+            }
+            // Whether or not trying again helps: the person must know, and the others go on.
+            Err(error) if self.right.is_of_the_world(&error) => {
+                self.hold(queued, error.into_note().into()).await?;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn say(
+        &mut self,
+        queued: &Queued,
+        task: &Task,
+        fact: Fact,
+        config: &Config,
+    ) -> Result<()> {
+        if !self.right.say(task, fact, config).await? {
+            self.aside.insert(key(queued));
+        }
+        Ok(())
+    }
+
+    /// Whether a person's checkout is in the way of the first so many. Who changes what the person
+    /// changed waits.
+    async fn is_in_the_way(&mut self, view: &View, count: usize) -> Result<bool> {
+        let links = self.chain.links()[..count].to_vec();
+        let Some(last) = links.last() else {
+            return Ok(false);
+        };
+        let found = self
+            .right
+            .in_the_way(self.branch, &view.base, &last.commit)
+            .await;
+        let blocked = match found {
+            Ok(None) => return Ok(false),
+            Ok(Some(blocked)) => blocked,
+            Err(error) if self.right.is_of_the_world(&error) => {
+                let reason = String::from(error.into_note());
+                self.hold(&view.entries[count - 1], reason).await?;
+                return Ok(true);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut below = view.base.clone();
+        let mut held = false;
+        for (link, queued) in links.iter().zip(&view.entries) {
+            let changed = match count {
+                1 => Vec::new(),
+                _ => {
+                    let repo = &self.right.project.repo;
+                    repo.numstat(&below, Side::Commit(&link.commit)).await?
+                }
+            };
+            let touches = |path: &String| {
+                let mut names = changed
+                    .iter()
+                    .flat_map(|file| file.was.iter().chain([&file.path]));
+                names.any(|name| name == path)
+            };
+            let own: Vec<String> = blocked
+                .files
+                .iter()
+                .filter(|p| touches(p))
+                .cloned()
+                .collect();
+            if count == 1 || !own.is_empty() {
+                let files = if count == 1 { &blocked.files } else { &own };
+                let reason = blocked.reason(files);
+                self.hold(queued, reason).await?;
+                held = true;
+            }
+            below = link.commit.clone();
+        }
+        if !held {
+            // A file against a directory, say: nobody changes it by name, all are in its way.
+            for queued in &view.entries[..count] {
+                let reason = blocked.reason(&blocked.files);
+                self.hold(queued, reason).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lands the first so many.
+    async fn land(&mut self, view: &View, count: usize) -> Result<Turn> {
+        if self.is_in_the_way(view, count).await? {
+            return Ok(Turn::Acted);
+        }
+        let mut members = Vec::with_capacity(count);
+        for (link, queued) in self.chain.links().iter().zip(&view.entries).take(count) {
+            let Some(task) = self.right.landing(&link.key).await? else {
+                self.aside.insert(key(queued));
+                return Ok(Turn::Acted);
+            };
+            if self.right.has_moved(&task, &link.key.1).await? {
+                return Ok(Turn::Acted);
+            }
+            members.push((queued.clone(), task));
+        }
+        if count == 1 && self.chain.links()[0].intent.is_none() {
+            // It was merged as one of several; by itself it must name its landing.
+            self.chain.fit(&view.base, &[key(&view.entries[0])], true);
+            if !self.link(view, &view.entries[0], true).await? {
+                return Ok(Turn::Acted);
+            }
+        }
+        let links = self.chain.links()[..count].to_vec();
+        let moved = self
+            .right
+            .move_branch(self.branch, members, &view.base, &links, &view.config)
+            .await;
+        match moved {
+            Ok(true) => {
+                for _ in 0..count {
+                    self.right.learn(Learned::landed);
+                }
+            }
+            Ok(false) => {}
+            Err(error) if self.right.is_of_the_world(&error) => {
+                let reason = String::from(error.into_note());
+                for queued in &view.entries[..count] {
+                    self.hold(queued, reason.clone()).await?;
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Turn::Acted)
+    }
+
+    /// The first entry fails by itself: its agent hears of it.
+    async fn send_back(&mut self, view: &View) -> Result<Turn> {
+        let (link, queued) = (self.chain.links()[0].clone(), &view.entries[0]);
+        // Should it come again, it is looked at again: trouble passes.
+        let Some(said) = self.verdicts.remove(&link.tree) else {
+            return Ok(Turn::Acted);
+        };
+        let Some(task) = self.right.landing(&link.key).await? else {
+            self.aside.insert(key(queued));
+            return Ok(Turn::Acted);
+        };
+        if !said.failed.is_empty() {
+            LastFailure::save(&self.right.inner.options.paths, task.id, &said.failed)?;
+            met::save(self.right, &task, &link.key.1, &view.base).await?;
+        }
+        let commit = link.key.1;
+        let fact = match &said.overall {
+            Overall::Fail(gates) => {
+                self.right.learn(Learned::returned);
+                let gates = gates.clone();
+                Fact::LandingFailed { commit, gates }
+            }
+            // Nobody has said yes to landing on a red branch.
+            Overall::Baseline(gates) => Fact::LandingBroken {
+                commit,
+                note: Note::from(format!(
+                    "the target branch itself fails: {}; repair it, or approve the task yourself",
+                    names(gates)
+                )),
+            },
+            Overall::Broken(gates) => Fact::LandingBroken {
+                commit,
+                note: Note::from(format!(
+                    "on the merged tree these gates did not really run: {}",
+                    names(gates)
+                )),
+            },
+            Overall::Pass | Overall::Unverified | Overall::Flaky(_) => return Ok(Turn::Acted),
+        };
+        self.say(queued, &task, fact, &view.config).await?;
+        Ok(Turn::Acted)
+    }
+}
+
+fn names(gates: &[GateName]) -> String {
+    let names: Vec<&str> = gates.iter().map(GateName::as_str).collect();
+    names.join(", ")
+}
+
+/// Whether a person, and not a rule, said yes to what lands.
+const fn is_a_persons(task: &Task) -> bool {
+    match &task.state {
+        State::Landing { approval, .. } => matches!(approval.by, Approver::Person(_)),
+        _ => false,
+    }
+}

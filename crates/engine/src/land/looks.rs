@@ -1,0 +1,234 @@
+//! Looks at merged trees that run at the same time, and how long they take.
+//!
+//! A look that nobody wants any more is ended, with everything it started. What a look found is told
+//! by tree: who asked for it may have planned anew meanwhile.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use woodward_core::gate::{Overall, Verdict, overall};
+use woodward_core::{CommitId, Millis, Task, TreeId};
+
+use crate::config::Config;
+use crate::engine::Inner;
+use crate::error::Result;
+use crate::gate::{self, FailedGate, Ground, Job};
+use crate::git::Side;
+use crate::land::Use;
+use crate::project::Project;
+use crate::run_env;
+
+/// What is to be looked at.
+pub(super) struct Wanted {
+    pub(super) inner: Arc<Inner>,
+    pub(super) project: Arc<Project>,
+    pub(super) config: Arc<Config>,
+    /// The last entry in it, for whose sake it is looked at.
+    pub(super) task: Task,
+    /// Where the branch is.
+    pub(super) base: CommitId,
+    pub(super) commit: CommitId,
+    pub(super) tree: TreeId,
+    /// Where the gates write.
+    pub(super) dir: PathBuf,
+    /// Whether a person said yes to everything in it: then it may land on a branch that fails itself.
+    pub(super) may_be_red: bool,
+}
+
+/// What the gates said of a tree.
+#[derive(Clone, Debug)]
+pub(super) struct Said {
+    pub(super) overall: Overall,
+    pub(super) failed: Vec<FailedGate>,
+    /// Whether any gate really ran: what is remembered says nothing about time.
+    really_ran: bool,
+    is_flaky: bool,
+    may_be_red: bool,
+}
+
+impl Said {
+    /// What there is to say of a tree that could not be looked at.
+    pub(super) const fn unlooked() -> Self {
+        Self {
+            overall: Overall::Broken(Vec::new()),
+            failed: Vec::new(),
+            really_ran: false,
+            is_flaky: false,
+            may_be_red: false,
+        }
+    }
+
+    /// Whether the tree may become the branch.
+    pub(super) const fn passes(&self) -> bool {
+        match &self.overall {
+            Overall::Pass | Overall::Unverified | Overall::Flaky(_) => true,
+            Overall::Baseline(_) => self.may_be_red,
+            Overall::Broken(_) | Overall::Fail(_) => false,
+        }
+    }
+}
+
+/// A look that is over.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) tree: TreeId,
+    /// `None` if it was told to stop.
+    pub(super) said: Result<Option<Said>>,
+    /// How long it took, and how many ran all that time, if their number did not change.
+    pub(super) took: Option<(usize, Millis, bool)>,
+}
+
+#[derive(Debug)]
+struct Look {
+    id: tokio::task::Id,
+    cancel: CancellationToken,
+    dir: PathBuf,
+    since: Instant,
+    /// How many ran with it: fewest and most.
+    at_once: (usize, usize),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    running: HashMap<TreeId, Look>,
+    /// Those that ended while another was waited for.
+    over: VecDeque<Done>,
+    set: JoinSet<(TreeId, Result<Option<Said>>)>,
+}
+
+impl Looks {
+    pub(super) fn is_running(&self, tree: &TreeId) -> bool {
+        self.running.contains_key(tree)
+    }
+
+    pub(super) fn start(&mut self, wanted: Wanted) {
+        let (tree, dir) = (wanted.tree.clone(), wanted.dir.clone());
+        let cancel = wanted.inner.stopping.child_token();
+        let work = {
+            let (tree, cancel) = (tree.clone(), cancel.clone());
+            async move { (tree, wanted.look(&cancel).await) }
+        };
+        let look = Look {
+            id: self.set.spawn(work).id(),
+            cancel,
+            dir,
+            since: Instant::now(),
+            at_once: (usize::MAX, 0),
+        };
+        self.running.insert(tree, look);
+        self.count_all();
+    }
+
+    fn count_all(&mut self) {
+        let now = self.running.len();
+        for look in self.running.values_mut() {
+            look.at_once = (look.at_once.0.min(now), look.at_once.1.max(now));
+        }
+    }
+
+    /// Waits for the next one that is over. Never, if none runs.
+    pub(super) async fn next(&mut self) -> Done {
+        match self.over.pop_front() {
+            Some(done) => done,
+            None => self.ended().await,
+        }
+    }
+
+    async fn ended(&mut self) -> Done {
+        loop {
+            match self.set.join_next().await {
+                Some(Ok((tree, said))) => {
+                    let look = self.running.remove(&tree);
+                    let took = look.and_then(|look| took(&look, said.as_ref().ok()?.as_ref()?));
+                    self.count_all();
+                    return Done { tree, said, took };
+                }
+                Some(Err(error)) => {
+                    tracing::error!(%error, "a look at a merged tree broke off");
+                    self.running.retain(|_, look| look.id != error.id());
+                }
+                None => std::future::pending::<()>().await,
+            }
+        }
+    }
+
+    /// Ends those that are not wanted any more, and waits until their processes are gone.
+    pub(super) async fn keep_only(&mut self, wanted: impl Fn(&TreeId) -> bool) -> Result<()> {
+        let running = self.running.iter();
+        let unwanted: Vec<(TreeId, PathBuf)> = running
+            .filter(|(tree, _)| !wanted(tree))
+            .map(|(tree, look)| {
+                look.cancel.cancel();
+                (tree.clone(), look.dir.clone())
+            })
+            .collect();
+        for (tree, dir) in unwanted {
+            // Its directory is free only when it has let go of it.
+            while self.running.contains_key(&tree) {
+                let done = self.ended().await;
+                self.over.push_back(done);
+            }
+            gate::stop_all(&dir).await?;
+        }
+        Ok(())
+    }
+}
+
+fn took(look: &Look, said: &Said) -> Option<(usize, Millis, bool)> {
+    let (fewest, most) = look.at_once;
+    let millis = u64::try_from(look.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+    (said.really_ran && fewest == most).then_some((most, Millis(millis), said.is_flaky))
+}
+
+impl Wanted {
+    /// Runs the gates on the merged tree, in a clean directory. What passed in the task's own may owe
+    /// that to files that no commit has.
+    async fn look(&self, cancel: &CancellationToken) -> Result<Option<Said>> {
+        let Self {
+            inner,
+            project,
+            config,
+            task,
+            base,
+            commit,
+            ..
+        } = self;
+        let path = project.worktree(&task.name);
+        let changed = project.repo.numstat(base, Side::Commit(commit)).await?;
+        let paths = changed
+            .into_iter()
+            .flat_map(|file| file.was.into_iter().chain([file.path]));
+        let job = Job {
+            project,
+            config,
+            gates: config.gates(),
+            dir: self.dir.clone(),
+            commit: commit.clone(),
+            tree: self.tree.clone(),
+            env: run_env::of_gates(inner, project, config, task, &path),
+            mark: format!("landing-{commit}"),
+            changed: Some(paths.collect()),
+            base: Some(base.clone()),
+            fresh: false,
+        };
+        let dir = self.dir.clone();
+        let mut ground = Ground::new(inner, project, config, commit, Use::Landing, dir);
+        let Some(verdicts) = gate::run(inner, &job, &mut ground, cancel).await? else {
+            return Ok(None);
+        };
+        Ok(Some(Said {
+            overall: overall(&verdicts.reports),
+            failed: verdicts.failed,
+            really_ran: verdicts.results.iter().any(|result| !result.detail.reused),
+            is_flaky: verdicts
+                .results
+                .iter()
+                .any(|result| result.verdict == Verdict::Flaky),
+            may_be_red: self.may_be_red,
+        }))
+    }
+}

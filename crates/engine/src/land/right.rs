@@ -1,0 +1,350 @@
+//! The right to move one branch, while it is held, and what may be done with it.
+//!
+//! A branch moves from where the merge was built on, to what was looked at, with a recorded intent.
+//! Every write carries the right's epoch: who has lost it changes nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use woodward_core::landing::{Intent, IntentState};
+use woodward_core::lease::Lease;
+use woodward_core::queue::learn::Learned;
+use woodward_core::queue::plan::Pace;
+use woodward_core::{Actor, CommitId, EventId, Fact, IntentId, Note, State, StateKind, Task};
+use woodward_store::{CloseIntent, LeaseRef, OpenIntent, Queued, StoreError, fresh_uuid};
+
+use super::HELD_AGAIN;
+use super::chain::{Key, Link, signature};
+use crate::clock;
+use crate::config::Config;
+use crate::engine::Inner;
+use crate::error::{EngineError, Result};
+use crate::git::{Advance, Join, Trailers};
+use crate::project::Project;
+use crate::words::Words;
+
+/// How every reason begins that a person's checkout gives for waiting.
+pub(crate) const HELD_BY_CHECKOUT: &str = "your checkout has changes in the way";
+const FILES_SHOWN: usize = 5;
+const TITLE_MAX: usize = 60;
+
+/// The right to move one branch, while it is held.
+pub(super) struct Right<'a> {
+    pub(super) inner: &'a Arc<Inner>,
+    pub(super) project: &'a Arc<Project>,
+    pub(super) lease: Lease,
+}
+
+/// Files of a person's checkout that a landing would overwrite.
+#[derive(Debug)]
+pub(super) struct Blocked {
+    checkout: PathBuf,
+    pub(super) files: Vec<String>,
+}
+
+impl Blocked {
+    /// What the person reads.
+    pub(super) fn reason(&self, files: &[String]) -> String {
+        let shown = files.iter().take(FILES_SHOWN).cloned().collect::<Vec<_>>();
+        let more = match files.len() - shown.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "{HELD_BY_CHECKOUT}: {}{more}; commit or stash them in {}, and it lands by itself",
+            shown.join(", "),
+            self.checkout.display()
+        )
+    }
+}
+
+impl Right<'_> {
+    pub(super) fn reference(&self) -> LeaseRef {
+        LeaseRef {
+            resource: self.lease.resource.clone(),
+            epoch: self.lease.epoch,
+        }
+    }
+
+    /// Whether it is still ours, as far as is known here. The database knows better.
+    pub(super) fn is_held(&self) -> bool {
+        let reference = self.reference();
+        self.inner.landers.lock().leases.contains(&reference)
+    }
+
+    /// How the queue goes about it.
+    pub(super) fn pace(&self, backlog: usize, config: &Config) -> Pace {
+        let most = match config.queue.parallel {
+            Some(most) => most as usize,
+            None => std::thread::available_parallelism().map_or(2, usize::from),
+        };
+        let learned = self.inner.landers.learned(self.inner, self.project.id());
+        let mut pace = learned.pace(backlog, most, config.queue.strict);
+        if let Some(batch) = config.queue.batch {
+            pace.batch = pace.batch.min(batch as usize);
+        }
+        pace
+    }
+
+    /// Remembers what was learned, until [`Self::remember`] for this engine's life only.
+    pub(super) fn learn(&self, what: impl FnOnce(&mut Learned)) {
+        let landers = &self.inner.landers;
+        landers.learn(self.inner, self.project.id(), what);
+    }
+
+    /// Keeps what was learned. It is only an estimate: what can't be written is learned anew.
+    pub(super) fn remember(&self) {
+        self.inner.landers.remember(self.inner, self.project.id());
+    }
+
+    /// The task of an entry, if it is still what was queued.
+    pub(super) async fn landing(&self, (task, commit): &Key) -> Result<Option<Task>> {
+        let task = self.inner.store.load_task(*task).await?;
+        Ok(task.filter(|task| {
+            matches!(&task.state, State::Landing { approval, intent: None } if approval.commit == *commit)
+        }))
+    }
+
+    /// Whether somebody committed after the yes: that yes was to something else.
+    pub(super) async fn has_moved(&self, task: &Task, commit: &CommitId) -> Result<bool> {
+        let worktree = task.worktree.as_ref();
+        if let Some(worktree) = worktree.filter(|w| w.worker == self.inner.worker)
+            && let Some(tip) = self.project.repo.tip(&worktree.branch).await?
+            && tip != *commit
+        {
+            let fact = Fact::HeadMoved { commit: tip };
+            self.inner.record(task, Actor::Woodward, fact).await?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Says something under the landing right. An outdated fact means the task has moved on.
+    pub(super) async fn say(&self, task: &Task, fact: Fact, config: &Config) -> Result<bool> {
+        let actor = Actor::Lander {
+            worker: self.inner.worker,
+            epoch: self.lease.epoch,
+        };
+        match self
+            .inner
+            .persist(task.id, clock::event(actor, fact), &config.policy())
+            .await
+        {
+            Ok(transition) => Ok(transition.next.state.kind() != StateKind::Landing),
+            Err(error) if error.is_repeated() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What in a person's checkout of the branch would be overwritten.
+    pub(super) async fn in_the_way(
+        &self,
+        branch: &str,
+        old: &CommitId,
+        new: &CommitId,
+    ) -> Result<Option<Blocked>> {
+        let repo = &self.project.repo;
+        let Some(checkout) = repo.checkout_of(branch).await? else {
+            return Ok(None);
+        };
+        let files = repo.blockers(&checkout, old, new).await?;
+        Ok((!files.is_empty()).then_some(Blocked { checkout, files }))
+    }
+
+    pub(super) async fn hold(&self, queued: &Queued, reason: String) -> Result<()> {
+        let task = queued.entry.task;
+        let reason = Note::from(reason);
+        if queued.hold.as_ref() != Some(&reason) {
+            tracing::info!(%task, reason = reason.as_str(), "held");
+            // First: once it is held, nobody looks for a reason to tell again.
+            crate::notify::tell_held(self.inner, task, &reason).await?;
+            self.inner.store.hold_entry(task, Some(reason)).await?;
+        }
+        let mut landing = self.inner.landers.lock();
+        landing.held_until.insert(task, Instant::now() + HELD_AGAIN);
+        Ok(())
+    }
+
+    /// Moves the branch: to the one link, or to a commit that joins them all. `false` if a member was
+    /// changed at the last moment: nothing has happened then.
+    pub(super) async fn move_branch(
+        &self,
+        branch: &str,
+        members: Vec<(Queued, Task)>,
+        old: &CommitId,
+        links: &[Link],
+        config: &Config,
+    ) -> Result<bool> {
+        let repo = &self.project.repo;
+        let Some(last) = links.last() else {
+            return Ok(false);
+        };
+        let (id, new) = match last.intent {
+            Some(intent) if links.len() == 1 => (intent, last.commit.clone()),
+            _ => {
+                let intent = IntentId::new(fresh_uuid());
+                (intent, self.join(&members, old, last, intent).await?)
+            }
+        };
+        for (queued, task) in &members {
+            if queued.hold.is_some() {
+                self.inner.store.hold_entry(task.id, None).await?;
+                self.inner.landers.lock().held_until.remove(&task.id);
+            }
+        }
+        repo.pin_landing(id, &new).await?;
+        let intent = Intent {
+            id,
+            project: self.project.id(),
+            branch: branch.to_owned(),
+            epoch: self.lease.epoch,
+            old: old.clone(),
+            new: new.clone(),
+            members: members.iter().map(|(_, task)| task.id).collect(),
+        };
+        let names: Vec<String> = members.iter().map(|(_, it)| it.name.to_string()).collect();
+        let members = members.into_iter();
+        let opened = self
+            .inner
+            .store
+            .open_intent(OpenIntent {
+                intent: intent.clone(),
+                worker: self.inner.worker,
+                members: members
+                    .map(|(_, task)| (task, EventId::new(fresh_uuid())))
+                    .collect(),
+                at: clock::now(),
+                policy: config.policy(),
+            })
+            .await;
+        match opened {
+            Ok(()) => {}
+            Err(StoreError::Conflict { .. } | StoreError::Illegal(_)) => {
+                repo.unpin_landing(intent.id).await?;
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        match repo.advance(branch, &new, old).await? {
+            Advance::Advanced => {
+                tracing::info!(tasks = names.join(", "), commit = %new, "landed");
+                self.project.moved(branch, old, &new).await;
+                self.settle(&intent, IntentState::Landed).await?;
+            }
+            Advance::Moved { .. } => self.recover(&intent).await?,
+        }
+        Ok(true)
+    }
+
+    /// The commit that brings several entries at once: only its own tree was looked at, so only it is
+    /// put on the branch's first-parent line.
+    async fn join(
+        &self,
+        members: &[(Queued, Task)],
+        old: &CommitId,
+        last: &Link,
+        intent: IntentId,
+    ) -> Result<CommitId> {
+        let names: Vec<&str> = members.iter().map(|(_, task)| task.name.as_str()).collect();
+        let message = format!("Land {} tasks\n\n{}", names.len(), names.join("\n"));
+        let joined = Join {
+            tree: last.tree.clone(),
+            parents: [old.clone(), last.commit.clone()],
+            message,
+            trailers: Trailers {
+                intent: Some(intent.to_string()),
+                ..Trailers::default()
+            },
+            who: signature(),
+            date: clock::now(),
+        };
+        Ok(self.project.repo.join(&joined).await?)
+    }
+
+    /// Brings the person's checkout along and records what became of a landing.
+    pub(super) async fn settle(&self, intent: &Intent, outcome: IntentState) -> Result<()> {
+        let repo = &self.project.repo;
+        if outcome == IntentState::Landed
+            && repo.tip(&intent.branch).await?.as_ref() == Some(&intent.new)
+            && let Some(checkout) = repo.checkout_of(&intent.branch).await?
+        {
+            let followed = repo.follow(&checkout, &intent.old, &intent.new).await?;
+            for path in followed.left {
+                tracing::warn!(
+                    path,
+                    "a file of the checkout was changed meanwhile and was left alone"
+                );
+            }
+        }
+        let config = self.project.config().await?;
+        self.inner
+            .store
+            .close_intent(CloseIntent {
+                intent: intent.id,
+                outcome,
+                worker: self.inner.worker,
+                epoch: self.lease.epoch,
+                at: clock::now(),
+                policy: config.policy(),
+            })
+            .await?;
+        repo.unpin_landing(intent.id).await?;
+        self.inner.look.notify_one();
+        Ok(())
+    }
+
+    /// The message of the landing commit: the task, and what was asked for.
+    pub(super) async fn message(&self, task: &Task) -> Result<String> {
+        let Words { first, .. } = Words::load(self.inner, task.id).await?;
+        let prompt = first.as_ref().map(|m| m.body.trim()).unwrap_or_default();
+        let title = prompt.lines().next().unwrap_or_default().trim();
+        let cut: String = title.chars().take(TITLE_MAX).collect();
+        Ok(if cut.is_empty() {
+            task.name.to_string()
+        } else if cut.len() < title.len() {
+            format!("{}: {cut}…\n\n{title}", task.name)
+        } else {
+            format!("{}: {cut}", task.name)
+        })
+    }
+
+    /// Whether an error says something about the repository or a checkout, and not about the database
+    /// or this engine's end.
+    pub(super) fn is_of_the_world(&self, error: &EngineError) -> bool {
+        !matches!(error, EngineError::Store(_)) && !self.inner.stopping.is_cancelled()
+    }
+
+    /// A landing that is under way can't be finished now. Nothing else can land there until it is, so
+    /// the person must know; it is tried again with every look.
+    pub(super) async fn stuck(&self, intent: &Intent, error: EngineError) -> Result<()> {
+        if !self.is_of_the_world(&error) {
+            return Err(error);
+        }
+        let why = String::from(error.into_note());
+        let reason = Note::from(format!("its landing can't be finished: {why}"));
+        for queued in self.inner.store.load_queue(self.project.id()).await? {
+            let task = queued.entry.task;
+            if intent.members.contains(&task) && queued.hold.as_ref() != Some(&reason) {
+                tracing::warn!(%task, reason = reason.as_str(), "stuck");
+                crate::notify::tell_held(self.inner, task, &reason).await?;
+                let reason = Some(reason.clone());
+                self.inner.store.hold_entry(task, reason).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn release(self) {
+        let reference = self.reference();
+        self.inner.landers.lost(&reference);
+        if let Err(error) = self
+            .inner
+            .store
+            .release_lease(self.inner.worker, reference)
+            .await
+        {
+            tracing::debug!(%error, "a landing right was not released; it runs out");
+        }
+    }
+}
