@@ -20,9 +20,10 @@ use transport::{Call, Target};
 
 use crate::{
     AnswerState, AskSecret, Asked, Changed, ChannelTest, CommentView, CostView, CreateTasks,
-    CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText, NewQuestion,
-    NoticeView, NotifyView, OpenProject, ProjectView, ReactionEntry, ReactionTest, ReactionView,
-    RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Timeline, Undo,
+    CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules, GatesRun, Health, LogText,
+    MergePlan, NewQuestion, NoticeView, NotifyView, OpenProject, PlanMerge, ProjectView, QueueView,
+    ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail,
+    TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -140,6 +141,23 @@ impl Client {
     /// The project's gates.
     pub async fn gates(&self) -> Result<GateRules, ClientError> {
         self.fetch(self.project("/api/v1/gates"), PATIENCE).await
+    }
+
+    /// The merge queues.
+    pub async fn queue(&self) -> Result<QueueView, ClientError> {
+        self.fetch(self.project("/api/v1/queue"), PATIENCE).await
+    }
+
+    /// Lets nothing land on a branch, or lets it again.
+    pub async fn freeze(&self, wish: &FreezeQueue) -> Result<QueueView, ClientError> {
+        let target = self.project("/api/v1/queue/freeze");
+        self.send(target, wish, PATIENCE).await
+    }
+
+    /// What would happen if tasks were merged.
+    pub async fn plan_merge(&self, wish: &PlanMerge) -> Result<MergePlan, ClientError> {
+        let target = self.project("/api/v1/queue/plan");
+        self.send(target, wish, PATIENCE).await
     }
 
     /// Has gates look at something, however long that takes.

@@ -11,6 +11,7 @@ mod notify;
 mod place;
 mod problem;
 mod project;
+mod queue;
 mod reaction;
 mod requests;
 mod status;
@@ -26,6 +27,10 @@ pub use notify::{ChannelTest, ChannelView, NoticeView, NotifyView, TestChannels}
 pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};
+pub use queue::{
+    BranchQueue, FreezeQueue, FreezeView, MergePlan, PaceView, PlanMerge, PlannedMerge, QueueView,
+    QueuedTask,
+};
 pub use reaction::{
     AskSecret, CommentView, NewComment, ReactionEntry, ReactionTest, ReactionTrial, ReactionView,
     Secret, SignalComment, SignalRequest, SignalTaken,

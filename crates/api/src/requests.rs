@@ -75,6 +75,9 @@ pub struct MergeTask {
     /// The commit; what is up for review now otherwise.
     #[serde(default)]
     pub commit: Option<CommitId>,
+    /// Before all others.
+    #[serde(default)]
+    pub now: bool,
 }
 
 /// A short reason.

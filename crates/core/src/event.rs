@@ -179,6 +179,13 @@ pub enum Fact {
         /// The commit.
         commit: CommitId,
     },
+    /// A person brings a commit that no agent of this task made, and says yes to it.
+    Brought {
+        /// The commit.
+        commit: CommitId,
+        /// The stored text: what it is for.
+        message: MessageId,
+    },
     /// A person wants something changed.
     ChangesRequested {
         /// The stored text.
@@ -340,6 +347,7 @@ words! {
     Self::HandedBack => "handed_back",
     Self::LeaseExpired { .. } => "lease_expired",
     Self::Approved { .. } => "approved",
+    Self::Brought { .. } => "brought",
     Self::ChangesRequested { .. } => "changes_requested",
     Self::HeadMoved { .. } => "head_moved",
     Self::IntentRecorded { .. } => "intent_recorded",

@@ -263,6 +263,7 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::LandingBroken { commit, note } => landing::broken(change, commit, note, policy),
 
         Fact::Approved { commit } => person::approved(change, commit, &event.actor),
+        Fact::Brought { commit, .. } => person::brought(change, commit, &event.actor),
         Fact::ChangesRequested { message } => person::changes_requested(change, *message),
         Fact::Paused { reason } => person::paused(change, reason, &event.actor),
         Fact::BudgetSet { budget } => person::budget_set(change, *budget),

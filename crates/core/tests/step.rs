@@ -280,6 +280,13 @@ proptest! {
                     let back = serde_json::to_string(back).expect("plain data");
                     assert!(back.contains(approval.commit.as_str()), "{back}");
                 }
+                State::Draft => {
+                    let Fact::Brought { commit, .. } = &seen.event.fact else {
+                        panic!("out of a draft by {:?}", seen.event.fact);
+                    };
+                    assert_eq!(&approval.commit, commit);
+                    assert!(matches!(approval.by, Approver::Person(_)));
+                }
                 other => panic!("landing out of {other:?}"),
             }
         });

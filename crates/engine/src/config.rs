@@ -39,6 +39,7 @@ use woodward_core::budget::{Budget, Spend};
 use woodward_core::fix::FixBudget;
 use woodward_core::gate::GateKind;
 use woodward_core::policy::ReviewRule;
+use woodward_core::reaction::pattern;
 use woodward_core::schedule::Limits;
 use woodward_core::{AgentName, GateName, Millis, Policy};
 
@@ -210,6 +211,12 @@ impl GateSpec {
             make_jobs: false,
             cores: None,
         }
+    }
+
+    /// Whether it looks at a change of these files.
+    pub fn covers(&self, changed: &[String]) -> bool {
+        let matches = |path: &String| self.paths.iter().any(|it| pattern::matches(it, path));
+        self.paths.is_empty() || changed.iter().any(matches)
     }
 }
 

@@ -24,7 +24,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use woodward_core::gate::{GateKind, GateReport, Verdict};
-use woodward_core::reaction::pattern;
 use woodward_core::{CommitId, Epoch, GateName, Millis, Note, TaskId, Timestamp, TreeId};
 use woodward_store::{GateDetail, GateFailure, GateResult, TestCounts};
 
@@ -154,10 +153,8 @@ pub(crate) async fn run(
 
 /// Why a gate is left out.
 fn nothing_to_do(job: &Job<'_>, gate: &GateSpec, so_far: &Verdicts) -> Option<String> {
-    let covers = |path: &String| gate.paths.iter().any(|it| pattern::matches(it, path));
     if let Some(changed) = &job.changed
-        && !gate.paths.is_empty()
-        && !changed.iter().any(covers)
+        && !gate.covers(changed)
     {
         return Some("nothing that it covers has changed".to_owned());
     }

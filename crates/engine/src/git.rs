@@ -40,7 +40,7 @@ pub use follow::Followed;
 pub use land::Advance;
 pub use landed::Landed;
 pub use locks::{Swept, end_orphans};
-pub use merge::{Build, BuildSpec, Join, Style};
+pub use merge::{Build, BuildSpec, Join, Reverse, Reversed, Style};
 pub use message::{Signature, Trailers, compose};
 pub use repo::{CommitLine, FILE_MAX, OpenError, Repo, RepoFacts};
 pub use rescue::Rescue;

@@ -13,7 +13,7 @@ mod recover;
 mod right;
 
 pub(crate) use place::{Place, Use, checkout, turn};
-pub(crate) use right::HELD_BY_CHECKOUT;
+pub(crate) use right::{HELD_BY_CHECKOUT, would_hold};
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -24,9 +24,11 @@ use tokio::sync::Notify;
 use woodward_core::landing::Intent;
 use woodward_core::lease::{Lease, Resource};
 use woodward_core::queue::learn::Learned;
+use woodward_core::queue::plan::Pace;
 use woodward_core::{ClaimId, ProjectId, TaskId};
 use woodward_store::{LeaseRef, LeaseRequest, Queued, StoreError, fresh_uuid};
 
+use crate::config::Config;
 use crate::engine::Inner;
 use crate::error::Result;
 use crate::files;
@@ -69,6 +71,8 @@ struct Landing {
 struct Bell {
     notify: Arc<Notify>,
     rung: bool,
+    /// The tasks of each merged tree that is looked at now.
+    looks: Vec<Vec<TaskId>>,
 }
 
 impl Landers {
@@ -84,6 +88,20 @@ impl Landers {
     /// A landing right is lost. Whatever is under way is refused by the database.
     pub(crate) fn lost(&self, lease: &LeaseRef) {
         self.lock().leases.retain(|held| held != lease);
+    }
+
+    /// The tasks of each merged tree of a branch that is looked at now.
+    pub(crate) fn looks(&self, project: ProjectId, branch: &str) -> Vec<Vec<TaskId>> {
+        let landing = self.lock();
+        let bell = landing.lines.get(&(project, branch.to_owned()));
+        bell.map(|bell| bell.looks.clone()).unwrap_or_default()
+    }
+
+    fn show_looks(&self, project: ProjectId, branch: &str, looks: Vec<Vec<TaskId>>) {
+        let mut landing = self.lock();
+        if let Some(bell) = landing.lines.get_mut(&(project, branch.to_owned())) {
+            bell.looks = looks;
+        }
     }
 
     /// What was learned of a project's entries and gates.
@@ -107,6 +125,19 @@ impl Landers {
             tracing::debug!(%error, "what the queue learned is not kept");
         }
     }
+}
+
+/// How a queue of so many goes about it.
+pub(crate) fn pace(learned: &Learned, backlog: usize, config: &Config) -> Pace {
+    let most = match config.queue.parallel {
+        Some(most) => most as usize,
+        None => std::thread::available_parallelism().map_or(2, usize::from),
+    };
+    let mut pace = learned.pace(backlog, most, config.queue.strict);
+    if let Some(batch) = config.queue.batch {
+        pace.batch = pace.batch.min(batch as usize);
+    }
+    pace
 }
 
 fn learned_file(inner: &Inner, project: ProjectId) -> PathBuf {
@@ -266,7 +297,7 @@ async fn unpin(project: &Project, pending: &[Intent]) -> Result<()> {
 
 /// Whether an entry can be tried now.
 fn is_due(inner: &Inner, queued: &Queued, branch: &str) -> bool {
-    if queued.entry.branch != branch {
+    if queued.entry.branch != branch || queued.stopped.is_some() {
         return false;
     }
     let landing = inner.landers.lock();

@@ -28,7 +28,7 @@ impl Words {
         let place = match history.first().map(|(event, _)| &event.fact) {
             Some(Fact::Created(new)) if !new.prompted => {
                 let given = history.iter().find_map(|(event, _)| match &event.fact {
-                    Fact::PromptGiven { message } => Some(*message),
+                    Fact::PromptGiven { message } | Fact::Brought { message, .. } => Some(*message),
                     _ => None,
                 });
                 messages.iter().position(|m| Some(m.id) == given)

@@ -11,10 +11,11 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
     AnswerState, Approve, AskSecret, Asked, Changed, ChannelTest, Code, CommentView, CostView,
-    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText,
-    MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView, OpenProject, Problem,
-    ProjectView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView,
-    TaskDetail, TestChannels, Text, Timeline, Undo,
+    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules, GatesRun, Health,
+    LogText, MergePlan, MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView,
+    OpenProject, PlanMerge, Problem, ProjectView, QueueView, ReactionEntry, ReactionTest,
+    ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Text, Timeline,
+    Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -47,6 +48,9 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/changes", get(changes))
         .route("/doctor", get(doctor))
         .route("/cost", get(cost))
+        .route("/queue", get(queue))
+        .route("/queue/freeze", post(freeze))
+        .route("/queue/plan", post(plan_merge))
         .route("/gates", get(gates))
         .route("/gates/run", post(run_gates))
         .route("/notify", get(channels))
@@ -133,6 +137,28 @@ async fn open_project(
 async fn status(State(engine): State<Engine>, asking: Wish) -> Answer<StatusView> {
     let asking = asking?;
     answer(engine.status(&asking.root, asking.all).await)
+}
+
+async fn queue(State(engine): State<Engine>, asking: Wish) -> Answer<QueueView> {
+    answer(engine.queue(&asking?.root).await)
+}
+
+async fn freeze(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<FreezeQueue>,
+) -> Answer<QueueView> {
+    let (asking, Json(wish)) = (asking?, body?);
+    to_the_end(async move { engine.queue_freeze(&asking.root, wish).await }).await
+}
+
+async fn plan_merge(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<PlanMerge>,
+) -> Answer<MergePlan> {
+    let (asking, Json(wish)) = (asking?, body?);
+    answer(engine.plan_merge(&asking.root, &wish).await)
 }
 
 async fn cost(State(engine): State<Engine>, asking: Wish) -> Answer<CostView> {
@@ -245,6 +271,10 @@ async fn act(
             "reject" => engine.reject(&task, read::<Text>(body)?).await,
             "comment" => engine.comment(&task, read::<NewComment>(body)?).await,
             "merge" => engine.merge(&task, read::<MergeTask>(body)?).await,
+            "hold" => engine.queue_hold(&task, read::<Note>(body)?.reason).await,
+            "release" => engine.queue_release(&task).await,
+            "bump" => engine.queue_bump(&task).await,
+            "drop" => engine.queue_drop(&task, read::<Note>(body)?.reason).await,
             "cancel" => engine.cancel(&task, read::<Note>(body)?.reason).await,
             "pause" => engine.pause(&task, read::<Note>(body)?.reason).await,
             "resume" => engine.resume(&task).await,

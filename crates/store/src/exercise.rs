@@ -128,6 +128,7 @@ cases! {
         an_approved_task_is_in_the_queue_and_a_landed_one_is_not,
         the_queue_is_in_order_and_holds,
         one_unfinished_landing_a_branch,
+        people_order_the_queue,
         an_intent_without_the_landing_right_changes_nothing,
         closing_an_intent_twice_is_closing_it_once,
         a_void_intent_leaves_its_tasks_in_the_queue,

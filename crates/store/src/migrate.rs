@@ -27,6 +27,7 @@ pub(crate) const SQLITE: &[Migration] = migrations! { "sqlite":
     2 "0002_archive",
     3 "0003_ledger",
     4 "0004_gate_cache",
+    5 "0005_queue",
 };
 
 pub(crate) const POSTGRES: &[Migration] = migrations! { "postgres":
@@ -34,6 +35,7 @@ pub(crate) const POSTGRES: &[Migration] = migrations! { "postgres":
     2 "0002_archive",
     3 "0003_ledger",
     4 "0004_gate_cache",
+    5 "0005_queue",
 };
 
 /// The schema that this binary writes.

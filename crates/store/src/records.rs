@@ -399,6 +399,19 @@ pub struct Queued {
     pub entry: QueueEntry,
     /// Why it is held back, if it is.
     pub hold: Option<Note>,
+    /// Why a person wants it to wait, if one does.
+    pub stopped: Option<Note>,
+}
+
+/// A branch on which nothing lands for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Freeze {
+    /// The branch.
+    pub branch: String,
+    /// Why.
+    pub reason: Note,
+    /// Since when.
+    pub at: Timestamp,
 }
 
 /// A landing to be put on record before the branch moves.

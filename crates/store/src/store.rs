@@ -25,9 +25,9 @@ use crate::ops::{
 use crate::policies::PolicyBook;
 use crate::records::{
     ClaimRequest, Claims, CloseIntent, CreateTasks, Created, Delivery, Entry, EntryFilter,
-    EntryKind, EntryState, EventPage, GateResult, LeaseRef, LeaseRequest, Message, NewMessage,
-    OpenIntent, Project, Queued, RecordEntries, RecordedIntent, Retention, RetentionReport, Run,
-    TakenEffect, TakenEntry, TaskClaim, TaskFilter, Worker,
+    EntryKind, EntryState, EventPage, Freeze, GateResult, LeaseRef, LeaseRequest, Message,
+    NewMessage, OpenIntent, Project, Queued, RecordEntries, RecordedIntent, Retention,
+    RetentionReport, Run, TakenEffect, TakenEntry, TaskClaim, TaskFilter, Worker,
 };
 use crate::wake::Wakeups;
 
@@ -179,6 +179,23 @@ pub trait Store: Send + Sync + 'static {
 
     /// Holds a queue entry back with a reason, or lets it go.
     async fn hold_entry(&self, task: TaskId, reason: Option<Note>) -> Result<()>;
+
+    /// Lets a queue entry wait for a person, or go on.
+    async fn stop_entry(&self, task: TaskId, reason: Option<Note>) -> Result<()>;
+
+    /// Puts a queue entry before all others.
+    async fn bump_entry(&self, task: TaskId) -> Result<()>;
+
+    /// Lets nothing land on a branch from now on, or lets it again.
+    async fn set_freeze(
+        &self,
+        project: ProjectId,
+        branch: String,
+        freeze: Option<(Note, Timestamp)>,
+    ) -> Result<()>;
+
+    /// The branches on which nothing lands.
+    async fn load_freezes(&self, project: ProjectId) -> Result<Vec<Freeze>>;
 
     /// Puts a landing on record, under the landing right: before this, no branch moves. One
     /// unfinished landing a branch.
@@ -526,6 +543,32 @@ impl<B: Backend> Store for B {
 
     async fn hold_entry(&self, task: TaskId, reason: Option<Note>) -> Result<()> {
         self.perform(landing::HoldEntry { task, reason }).await
+    }
+
+    async fn stop_entry(&self, task: TaskId, reason: Option<Note>) -> Result<()> {
+        self.perform(landing::StopEntry { task, reason }).await
+    }
+
+    async fn bump_entry(&self, task: TaskId) -> Result<()> {
+        self.perform(landing::BumpEntry(task)).await
+    }
+
+    async fn set_freeze(
+        &self,
+        project: ProjectId,
+        branch: String,
+        freeze: Option<(Note, Timestamp)>,
+    ) -> Result<()> {
+        self.perform(landing::SetFreeze {
+            project,
+            branch,
+            freeze,
+        })
+        .await
+    }
+
+    async fn load_freezes(&self, project: ProjectId) -> Result<Vec<Freeze>> {
+        self.perform(landing::LoadFreezes(project)).await
     }
 
     async fn open_intent(&self, intent: OpenIntent) -> Result<()> {

@@ -21,6 +21,7 @@ mod merge;
 mod notify;
 mod pause;
 mod prompt;
+mod queue;
 mod reaction;
 mod reject;
 mod resume;
@@ -84,6 +85,7 @@ pub(crate) enum Command {
     Reject(reject::Reject),
     #[command(visible_alias = "land")]
     Merge(merge::Merge),
+    Queue(queue::Queue),
     #[command(visible_alias = "remove")]
     Rm(rm::Rm),
     Undo(undo::Undo),
@@ -143,6 +145,7 @@ impl Command {
             Self::Comment(comment) => comment.run(session).await,
             Self::Reject(reject) => reject.run(session).await,
             Self::Merge(merge) => merge.run(session).await,
+            Self::Queue(queue) => queue.run(session).await,
             Self::Rm(rm) => rm.run(session).await,
             Self::Undo(undo) => undo.run(session).await,
             Self::Reaction(reaction) => reaction.run(session).await,

@@ -12,6 +12,7 @@ pub(crate) mod gate;
 pub(crate) mod notify;
 pub(crate) mod problem;
 pub(crate) mod progress;
+pub(crate) mod queue;
 pub(crate) mod reaction;
 pub(crate) mod show;
 pub(crate) mod status;

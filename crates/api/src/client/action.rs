@@ -18,6 +18,14 @@ pub enum TaskAction {
     Comment(NewComment),
     /// Queue it for landing.
     Merge(MergeTask),
+    /// Let it wait in the merge queue.
+    Hold(PauseTask),
+    /// Let it go on in the merge queue.
+    Release,
+    /// Put it before all others in the merge queue.
+    Bump,
+    /// Take it out of the merge queue.
+    Drop(PauseTask),
     /// Give it up.
     Cancel(CancelTask),
     /// Stop it for now.
@@ -40,6 +48,10 @@ impl TaskAction {
             Self::Reject(_) => "reject",
             Self::Comment(_) => "comment",
             Self::Merge(_) => "merge",
+            Self::Hold(_) => "hold",
+            Self::Release => "release",
+            Self::Bump => "bump",
+            Self::Drop(_) => "drop",
             Self::Cancel(_) => "cancel",
             Self::Pause(_) => "pause",
             Self::Resume => "resume",
@@ -55,8 +67,12 @@ impl TaskAction {
             Self::Approve(approve) => transport::encode(approve),
             Self::Comment(comment) => transport::encode(comment),
             Self::Merge(merge) => transport::encode(merge),
-            Self::Cancel(note) | Self::Pause(note) => transport::encode(note),
-            Self::Resume | Self::Retry | Self::Remove => transport::encode(&Nothing {}),
+            Self::Cancel(note) | Self::Pause(note) | Self::Hold(note) | Self::Drop(note) => {
+                transport::encode(note)
+            }
+            Self::Resume | Self::Retry | Self::Remove | Self::Release | Self::Bump => {
+                transport::encode(&Nothing {})
+            }
         }
     }
 }

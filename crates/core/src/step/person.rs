@@ -44,6 +44,27 @@ pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor
     Ok(())
 }
 
+/// A draft becomes what somebody made elsewhere: it only has to land.
+pub(super) fn brought(change: &mut Change<'_>, commit: &CommitId, actor: &Actor) -> Decided {
+    let Actor::Person(name) = actor else {
+        return Err(Refusal::NoRight);
+    };
+    if !matches!(change.state(), State::Draft) || !change.task.blockers.is_empty() {
+        return Err(Refusal::WrongState);
+    }
+    change.task.prompted = true;
+    change.task.head = Some(commit.clone());
+    change.go(State::Landing {
+        approval: Approval {
+            commit: commit.clone(),
+            by: Approver::Person(String::from(name.as_str())),
+            at: change.at,
+        },
+        intent: None,
+    });
+    Ok(())
+}
+
 pub(super) fn changes_requested(change: &mut Change<'_>, message: MessageId) -> Decided {
     match change.state() {
         State::Review { .. } | State::Landing { intent: None, .. } => {

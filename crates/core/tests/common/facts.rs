@@ -131,6 +131,10 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
         Fact::Approved {
             commit: seen.clone(),
         },
+        Fact::Brought {
+            commit: seen.clone(),
+            message: message(fresh),
+        },
         Fact::ChangesRequested {
             message: message(fresh),
         },

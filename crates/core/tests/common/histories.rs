@@ -168,6 +168,7 @@ const fn leads_on(fact: &Fact) -> bool {
             }
             | Fact::GatesFinished { .. }
             | Fact::Approved { .. }
+            | Fact::Brought { .. }
             | Fact::IntentRecorded { .. }
             | Fact::Landed { .. }
             | Fact::Resumed

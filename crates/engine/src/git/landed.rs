@@ -60,4 +60,53 @@ impl Repo {
         }
         Ok(all)
     }
+
+    /// What a task brought to a branch between two commits of it: its last commit, and what was before
+    /// its first. `None` if it is not found.
+    pub async fn landing_of(
+        &self,
+        old: &CommitId,
+        new: &CommitId,
+        task: &str,
+    ) -> Result<Option<(CommitId, CommitId)>, GitError> {
+        let range = format!("{old}..{new}");
+        let format = "--format=%H%n%P%n%(trailers:key=Woodward-Task,valueonly,separator=%x20)";
+        let args = [
+            "log",
+            "-z",
+            "--topo-order",
+            format,
+            "--end-of-options",
+            &range,
+        ];
+        let answer = self.git(args).run().await?;
+        let mut last: Option<(CommitId, CommitId)> = None;
+        for field in answer.fields() {
+            let text = String::from_utf8_lossy(field);
+            let mut lines = text.lines();
+            let mut next = || lines.next().unwrap_or_default().trim();
+            let (commit, parents, tasks) = (next(), next(), next());
+            let is_its = tasks.split(' ').any(|name| name == task);
+            let mut parents = parents.split(' ').filter(|parent| !parent.is_empty());
+            let (Some(first), is_merge) = (parents.next(), parents.next().is_some()) else {
+                continue;
+            };
+            match &mut last {
+                None if is_its => {
+                    let found = (parse("log", commit)?, parse("log", first)?);
+                    // Below a merge commit is only what the merge brings.
+                    if is_merge {
+                        return Ok(Some(found));
+                    }
+                    last = Some(found);
+                }
+                // One commit after the other, as it was rebased.
+                Some((_, before)) if is_its && before.as_str() == commit => {
+                    *before = parse("log", first)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(last)
+    }
 }

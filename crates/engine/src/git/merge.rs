@@ -82,6 +82,36 @@ pub struct Join {
     pub date: Timestamp,
 }
 
+/// The reverse of some commits, to be built on top of a branch.
+#[derive(Clone, Debug)]
+pub struct Reverse {
+    /// Where the branch is.
+    pub onto: CommitId,
+    /// The last of what is taken back.
+    pub last: CommitId,
+    /// What was before the first of it.
+    pub before: CommitId,
+    /// The message.
+    pub message: String,
+    /// Where it comes from; appended to the message.
+    pub trailers: Trailers,
+    /// Who it is by.
+    pub who: Signature,
+    /// When.
+    pub date: Timestamp,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reversed {
+    /// A commit on top of the branch.
+    Built(CommitId),
+    /// There is nothing to take back any more.
+    Nothing,
+    /// Later changes are in the way in these files.
+    Conflict(Vec<String>),
+}
+
 enum Merged {
     Clean(CommitId),
     Conflict(Vec<String>),
@@ -116,6 +146,24 @@ impl Repo {
         let commit = parse("commit-tree", &git.durable().stdin(message).text().await?)?;
         self.learn(&commit, &join.tree, Some(join.parents.to_vec()));
         Ok(commit)
+    }
+
+    /// Builds the commit that takes back.
+    pub async fn reverse(&self, reverse: &Reverse) -> Result<Reversed, GitError> {
+        let merged = self.merge_trees(Some(&reverse.last), &reverse.onto, &reverse.before);
+        let tree = match merged.await? {
+            Merged::Clean(tree) => TreeId::from(tree),
+            Merged::Conflict(files) => return Ok(Reversed::Conflict(files)),
+        };
+        if tree == self.tree_of(&reverse.onto).await? {
+            return Ok(Reversed::Nothing);
+        }
+        let git = self.git(["commit-tree", tree.as_str(), "-p", reverse.onto.as_str()]);
+        let date = git_date(reverse.date);
+        let git = signed(git, (&reverse.who, &date), (&reverse.who, &date));
+        let message = compose(&reverse.message, &reverse.trailers);
+        let made = git.durable().stdin(message).text().await?;
+        Ok(Reversed::Built(parse("commit-tree", &made)?))
     }
 
     /// Whether two commits would merge, and if not, which files conflict.

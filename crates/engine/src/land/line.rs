@@ -92,6 +92,7 @@ impl<'a> Line<'a> {
         if !self.right.inner.stopping.is_cancelled() {
             self.looks.keep_only(|_| false).await?;
         }
+        self.show(&[]);
         self.right.remember();
         worked
     }
@@ -144,7 +145,8 @@ impl<'a> Line<'a> {
                 is_due(inner, queued, self.branch) && !self.aside.contains(&key(queued))
             })
             .collect();
-        if entries.is_empty() {
+        let freezes = inner.store.load_freezes(project.id()).await?;
+        if entries.is_empty() || freezes.iter().any(|freeze| freeze.branch == self.branch) {
             return Ok(None);
         }
         let base = match project.repo.require_tip(self.branch).await {
@@ -312,11 +314,24 @@ impl<'a> Line<'a> {
             });
             is_looking = true;
         }
+        self.show(lengths);
         Ok(if is_looking {
             Turn::Looking
         } else {
             Turn::Acted
         })
+    }
+
+    /// Lets people see which prefixes are looked at.
+    fn show(&self, lengths: &[usize]) {
+        let links = self.chain.links();
+        let tasks = |length: &usize| {
+            let links = links.iter().take(*length);
+            links.map(|link| link.key.0).collect()
+        };
+        let looks = lengths.iter().map(tasks).collect();
+        let (landers, project) = (&self.right.inner.landers, self.right.project.id());
+        landers.show_looks(project, self.branch, looks);
     }
 
     /// The last of the first so many, and whether a person said yes to each; `None` if one is not what

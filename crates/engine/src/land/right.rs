@@ -15,12 +15,12 @@ use woodward_core::{Actor, CommitId, EventId, Fact, IntentId, Note, State, State
 use woodward_store::{CloseIntent, LeaseRef, OpenIntent, Queued, StoreError, fresh_uuid};
 
 use super::HELD_AGAIN;
-use super::chain::{Key, Link, signature};
+use super::chain::{Chain, Key, Link, signature};
 use crate::clock;
 use crate::config::Config;
 use crate::engine::Inner;
 use crate::error::{EngineError, Result};
-use crate::git::{Advance, Join, Trailers};
+use crate::git::{Advance, Join, Repo, Trailers};
 use crate::project::Project;
 use crate::words::Words;
 
@@ -75,16 +75,8 @@ impl Right<'_> {
 
     /// How the queue goes about it.
     pub(super) fn pace(&self, backlog: usize, config: &Config) -> Pace {
-        let most = match config.queue.parallel {
-            Some(most) => most as usize,
-            None => std::thread::available_parallelism().map_or(2, usize::from),
-        };
         let learned = self.inner.landers.learned(self.inner, self.project.id());
-        let mut pace = learned.pace(backlog, most, config.queue.strict);
-        if let Some(batch) = config.queue.batch {
-            pace.batch = pace.batch.min(batch as usize);
-        }
-        pace
+        super::pace(&learned, backlog, config)
     }
 
     /// Remembers what was learned, until [`Self::remember`] for this engine's life only.
@@ -144,12 +136,7 @@ impl Right<'_> {
         old: &CommitId,
         new: &CommitId,
     ) -> Result<Option<Blocked>> {
-        let repo = &self.project.repo;
-        let Some(checkout) = repo.checkout_of(branch).await? else {
-            return Ok(None);
-        };
-        let files = repo.blockers(&checkout, old, new).await?;
-        Ok((!files.is_empty()).then_some(Blocked { checkout, files }))
+        in_the_way(&self.project.repo, branch, old, new).await
     }
 
     pub(super) async fn hold(&self, queued: &Queued, reason: String) -> Result<()> {
@@ -347,4 +334,38 @@ impl Right<'_> {
             tracing::debug!(%error, "a landing right was not released; it runs out");
         }
     }
+}
+
+async fn in_the_way(
+    repo: &Repo,
+    branch: &str,
+    old: &CommitId,
+    new: &CommitId,
+) -> Result<Option<Blocked>> {
+    let Some(checkout) = repo.checkout_of(branch).await? else {
+        return Ok(None);
+    };
+    let files = repo.blockers(&checkout, old, new).await?;
+    Ok((!files.is_empty()).then_some(Blocked { checkout, files }))
+}
+
+/// What in a person's checkout would be in the way of a task that fits the branch.
+pub(crate) async fn would_hold(
+    project: &Project,
+    config: &Config,
+    task: &Task,
+    base: &CommitId,
+    commit: &CommitId,
+) -> Result<Option<String>> {
+    let mut chain = Chain::default();
+    chain.fit(base, &[], false);
+    let message = task.name.to_string();
+    chain
+        .add(&project.repo, config, task, commit, message, false)
+        .await?;
+    let Some(link) = chain.links().last() else {
+        return Ok(None);
+    };
+    let blocked = in_the_way(&project.repo, &task.spec.base, base, &link.commit).await?;
+    Ok(blocked.map(|blocked| blocked.reason(&blocked.files)))
 }

@@ -86,8 +86,19 @@ impl Engine {
     /// # Errors
     /// When there is nothing to land yet.
     pub async fn merge(&self, wanted: &TaskRef<'_>, merge: MergeTask) -> Answered<Done> {
-        self.land_it(wanted, merge.commit, "is queued for landing")
-            .await
+        let said = if merge.now {
+            "is queued for landing, before all others"
+        } else {
+            "is queued for landing"
+        };
+        let done = self.land_it(wanted, merge.commit, said).await?;
+        if merge.now {
+            let found = self.find(wanted).await?;
+            if let State::Landing { intent: None, .. } = found.task.state {
+                self.bump(&found.task).await?;
+            }
+        }
+        Ok(done)
     }
 
     async fn land_it(

@@ -198,12 +198,9 @@ fn agent_names(config: &Config, given: &str) -> Result<Vec<AgentName>, Problem> 
     }
 }
 
-fn no_branch(base: &str) -> Problem {
-    Problem::new(
-        Code::NotFound,
-        format!("there is no branch `{base}` to start from"),
-    )
-    .hint("list them: git branch")
+pub(super) fn no_branch(base: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("there is no branch `{base}`"))
+        .hint("list them: git branch")
 }
 
 /// A task that another one comes after: one created with it, or one that is known.

@@ -60,6 +60,7 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::LeaseExpired { .. } => "its worker was lost".into(),
         Fact::Approved { commit } => format!("approved {}", short(commit)),
         Fact::ChangesRequested { .. } => "changes were requested".into(),
+        Fact::Brought { commit, .. } => format!("{} was brought and approved", short(commit)),
         Fact::HeadMoved { commit } => format!("its branch moved to {}", short(commit)),
         Fact::IntentRecorded { result, .. } => format!("landing as {}", short(result)),
         Fact::IntentVoided { .. } => "the target branch had moved; landing anew".into(),

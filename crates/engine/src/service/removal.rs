@@ -7,7 +7,7 @@ use woodward_api::{Code, Done, Problem, Undo};
 use woodward_core::{Fact, Note, State, StateKind, Task};
 
 use super::act::{hint, over};
-use super::{Answered, Found, TaskRef};
+use super::{Answered, Found, TaskRef, revert};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::{effects, removed};
@@ -64,10 +64,10 @@ impl Engine {
     }
 
     /// Takes back that a task was given up: its directory with everything in it, its branch, and
-    /// the task itself, which then lies still.
+    /// the task itself, which then lies still. What has landed is taken back by a task of its own.
     ///
     /// # Errors
-    /// When nothing was given up.
+    /// When nothing was given up, or later changes are in the way.
     pub async fn undo(&self, root: &Path, undo: &Undo) -> Answered<Done> {
         let found = match &undo.task {
             Some(name) => {
@@ -80,6 +80,10 @@ impl Engine {
             }
             None => self.last_given_up(root).await?,
         };
+        if let Some((commit, intent)) = revert::landed(&found.task) {
+            let commit = commit.clone();
+            return self.take_back(found, &commit, intent).await;
+        }
         let name = found.task.name.clone();
         let State::Cancelled { .. } = found.task.state else {
             let kind = found.task.state.kind();

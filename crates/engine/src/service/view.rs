@@ -13,12 +13,22 @@ use crate::error::Result;
 use crate::land::HELD_BY_CHECKOUT;
 use crate::project::Project;
 
+/// A task's place in the merge queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InLine {
+    place: u32,
+    /// What is in its way.
+    held: Option<String>,
+    /// Why a person lets it wait.
+    stopped: Option<String>,
+}
+
 /// What a summary needs to know of the other tasks.
 #[derive(Default)]
 pub(super) struct Others<'a> {
     pub(super) names: HashMap<TaskId, &'a TaskName>,
     pub(super) dependents: HashMap<TaskId, u32>,
-    pub(super) queue: HashMap<TaskId, (u32, Option<String>)>,
+    pub(super) queue: HashMap<TaskId, InLine>,
     pub(super) risks: HashMap<TaskId, u32>,
 }
 
@@ -67,17 +77,27 @@ impl Engine {
     }
 
     /// Each queued task's place and what holds it.
-    pub(super) async fn places(
-        &self,
-        project: &Project,
-    ) -> Result<HashMap<TaskId, (u32, Option<String>)>> {
+    pub(super) async fn places(&self, project: &Project) -> Result<HashMap<TaskId, InLine>> {
         let queue = self.inner.store.load_queue(project.id()).await?;
+        if queue.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let freezes = self.inner.store.load_freezes(project.id()).await?;
+        let frozen = |branch: &str| {
+            let freeze = freezes.iter().find(|freeze| freeze.branch == branch)?;
+            Some(format!("nothing lands on {branch}: {}", freeze.reason))
+        };
         Ok(queue
             .into_iter()
             .zip(1..)
             .map(|(queued, place)| {
-                let hold = queued.hold.map(String::from);
-                (queued.entry.task, (place, hold))
+                let stopped = queued.stopped.map(|why| format!("you let it wait: {why}"));
+                let place = InLine {
+                    place,
+                    held: queued.hold.map(String::from),
+                    stopped: stopped.or_else(|| frozen(&queued.entry.branch)),
+                };
+                (queued.entry.task, place)
             })
             .collect())
     }
@@ -91,11 +111,13 @@ impl Engine {
     ) -> TaskSummary {
         let view = others.view(task);
         let mut attention = attention(&view, clock::now());
-        let (queue_position, held) = match others.queue.get(&task.id) {
-            Some((place, held)) => (Some(*place), held.clone()),
-            None => (None, None),
-        };
-        if let Some(reason) = &held {
+        let in_line = others.queue.get(&task.id);
+        let queue_position = in_line.map(|line| line.place);
+        let held = in_line.and_then(|line| line.held.clone());
+        if let Some(reason) = in_line.and_then(|line| line.stopped.as_ref()) {
+            attention.reason.clone_from(reason);
+            attention.command = Some("woodward queue".into());
+        } else if let Some(reason) = &held {
             // It can't land until the person has tidied up.
             attention.level = woodward_core::attention::Level::Broken;
             attention.reason = reason.clone();

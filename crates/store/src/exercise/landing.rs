@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use woodward_core::landing::IntentState;
 use woodward_core::lease::Lease;
-use woodward_core::{Epoch, Fact, Note, State, StateKind, Task, TaskSpec};
+use woodward_core::{Epoch, Fact, Note, State, StateKind, Task, TaskSpec, Timestamp};
 
 use super::world::{World, earlier};
 use crate::error::StoreError;
@@ -65,6 +65,60 @@ pub(super) async fn the_queue_is_in_order_and_holds(store: Arc<dyn Store>) {
     assert_eq!(queue_of(&world).await, [urgent.id, first.id]);
     let unknown = world.store.hold_entry(second.id, None).await;
     assert!(matches!(unknown, Err(StoreError::NotFound { .. })));
+}
+
+pub(super) async fn people_order_the_queue(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let first = world.landing("first").await;
+    let second = world.landing("second").await;
+    let third = world.landing("third").await;
+    let store = &world.store;
+    store.bump_entry(third.id).await.expect("bumps");
+    let expected = [third.id, first.id, second.id];
+    assert_eq!(queue_of(&world).await, expected);
+    store.bump_entry(third.id).await.expect("is first already");
+    store.bump_entry(second.id).await.expect("bumps");
+    assert_eq!(queue_of(&world).await, [second.id, third.id, first.id]);
+
+    let why = Note::from("after the release");
+    let stop = store.stop_entry(third.id, Some(why.clone())).await;
+    stop.expect("stops");
+    let queue = store.load_queue(world.project).await.expect("loads");
+    assert_eq!(
+        (&queue[1].stopped, &queue[1].hold),
+        (&Some(why.clone()), &None)
+    );
+    store.stop_entry(third.id, None).await.expect("lets go");
+    let queue = store.load_queue(world.project).await.expect("loads");
+    assert_eq!(queue[1].stopped, None);
+
+    let freeze = |reason: Option<&str>| {
+        let freeze = reason.map(|reason| (Note::from(reason), Timestamp(7)));
+        store.set_freeze(world.project, "main".to_owned(), freeze)
+    };
+    freeze(Some("release")).await.expect("freezes");
+    freeze(Some("a longer release")).await.expect("freezes");
+    let frozen = store.load_freezes(world.project).await.expect("loads");
+    assert_eq!(frozen.len(), 1);
+    assert_eq!(frozen[0].reason, Note::from("a longer release"));
+    assert_eq!(
+        (frozen[0].branch.as_str(), frozen[0].at),
+        ("main", Timestamp(7))
+    );
+    freeze(None).await.expect("thaws");
+    freeze(None).await.expect("thaws twice");
+    let frozen = store.load_freezes(world.project).await.expect("loads");
+    assert!(frozen.is_empty());
+
+    world
+        .person_says(&first, Fact::Cancelled { reason: why })
+        .await;
+    for gone in [
+        store.bump_entry(first.id).await,
+        store.stop_entry(first.id, None).await,
+    ] {
+        assert!(matches!(gone, Err(StoreError::NotFound { .. })));
+    }
 }
 
 pub(super) async fn one_unfinished_landing_a_branch(store: Arc<dyn Store>) {

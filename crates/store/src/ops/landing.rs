@@ -18,7 +18,7 @@ use crate::ops::leases;
 use crate::ops::tasks;
 use crate::ops::write::{Fence, TaskWrite, decide, explain_miss};
 use crate::policies::NamedPolicy;
-use crate::records::{CloseIntent, OpenIntent, Queued, RecordedIntent};
+use crate::records::{CloseIntent, Freeze, OpenIntent, Queued, RecordedIntent};
 
 /// The merge queue of a project, in order.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Op for LoadQueue {
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<Queued>> {
         let rows = conn
             .query(
-                "SELECT doc, hold FROM queue_entries WHERE project = $1 ORDER BY order_key, task",
+                "SELECT doc, hold, stopped FROM queue_entries WHERE project = $1 ORDER BY order_key, task",
                 &[self.0.into()],
             )
             .await?;
@@ -40,6 +40,7 @@ impl Op for LoadQueue {
                 Ok(Queued {
                     entry: row.json(0, "queue entry")?,
                     hold: row.opt_text(1)?.map(Note::from),
+                    stopped: row.opt_text(2)?.map(Note::from),
                 })
             })
             .collect()
@@ -66,12 +67,114 @@ impl Op for HoldEntry {
                 ],
             )
             .await?;
-        if changed == 0 {
-            return Err(StoreError::NotFound {
-                what: format!("queue entry of task {}", self.task),
-            });
+        require_entry(changed, self.task)
+    }
+}
+
+/// Lets an entry wait for a person, or go on.
+#[derive(Debug)]
+pub(crate) struct StopEntry {
+    pub(crate) task: TaskId,
+    pub(crate) reason: Option<Note>,
+}
+
+impl Op for StopEntry {
+    type Out = ();
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
+        let reason = Param::opt_text(self.reason.as_ref().map(Note::as_str));
+        let sql = "UPDATE queue_entries SET stopped = $1 WHERE task = $2";
+        let changed = conn.execute(sql, &[reason, self.task.into()]).await?;
+        require_entry(changed, self.task)
+    }
+}
+
+/// Puts an entry before all others of its project.
+#[derive(Debug)]
+pub(crate) struct BumpEntry(pub(crate) TaskId);
+
+impl Op for BumpEntry {
+    type Out = ();
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
+        // Who is first already stays where it is.
+        let changed = conn
+            .execute(
+                "UPDATE queue_entries SET order_key = (SELECT CASE WHEN MIN(other.order_key) <= \
+                 queue_entries.order_key THEN MIN(other.order_key) - 1 \
+                 ELSE queue_entries.order_key END FROM queue_entries other \
+                 WHERE other.project = queue_entries.project AND other.task <> queue_entries.task) \
+                 WHERE task = $1 AND EXISTS (SELECT 1 FROM queue_entries other \
+                 WHERE other.project = queue_entries.project AND other.task <> queue_entries.task)",
+                &[self.0.into()],
+            )
+            .await?;
+        if changed > 0 {
+            return Ok(());
         }
+        let sql = "SELECT 1 FROM queue_entries WHERE task = $1";
+        let rows = conn.query(sql, &[self.0.into()]).await?;
+        require_entry(rows.len() as u64, self.0)
+    }
+}
+
+fn require_entry(found: u64, task: TaskId) -> Result<()> {
+    if found == 0 {
+        return Err(StoreError::NotFound {
+            what: format!("queue entry of task {task}"),
+        });
+    }
+    Ok(())
+}
+
+/// Lets nothing land on a branch, or lets it again.
+#[derive(Debug)]
+pub(crate) struct SetFreeze {
+    pub(crate) project: ProjectId,
+    pub(crate) branch: String,
+    pub(crate) freeze: Option<(Note, Timestamp)>,
+}
+
+impl Op for SetFreeze {
+    type Out = ();
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
+        let (project, branch) = (self.project.into(), (&self.branch).into());
+        let Some((reason, at)) = &self.freeze else {
+            let sql = "DELETE FROM freezes WHERE project = $1 AND branch = $2";
+            conn.execute(sql, &[project, branch]).await?;
+            return Ok(());
+        };
+        conn.execute(
+            "INSERT INTO freezes (project, branch, reason, at) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (project, branch) DO UPDATE SET reason = excluded.reason",
+            &[project, branch, Param::Text(reason.as_str()), (*at).into()],
+        )
+        .await?;
         Ok(())
+    }
+}
+
+/// The branches of a project on which nothing lands.
+#[derive(Debug)]
+pub(crate) struct LoadFreezes(pub(crate) ProjectId);
+
+impl Op for LoadFreezes {
+    type Out = Vec<Freeze>;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<Freeze>> {
+        let sql = "SELECT branch, reason, at FROM freezes WHERE project = $1 ORDER BY branch";
+        let rows = conn.query(sql, &[self.0.into()]).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Freeze {
+                    branch: row.text(0)?.to_owned(),
+                    reason: Note::from(row.text(1)?),
+                    at: Timestamp(row.int(2)?),
+                })
+            })
+            .collect()
     }
 }
 

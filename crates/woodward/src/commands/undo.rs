@@ -1,4 +1,4 @@
-//! `woodward undo`: a removal or a cancellation is taken back.
+//! `woodward undo`: a removal, a cancellation or a landing is taken back.
 
 use clap::Args;
 
@@ -6,11 +6,14 @@ use super::{Dry, tell};
 use crate::failure::Outcome;
 use crate::session::Session;
 
-/// Take back the last removal or cancellation, or a task's own
+/// Take back the last removal or cancellation, or what a task has landed
+///
+/// What has landed is taken back by a new task that is gated and landed like any other: nothing is
+/// removed from the branch's history.
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:\n  woodward undo\n  woodward undo fix-login")]
 pub(crate) struct Undo {
-    /// The task; the last one that was removed or cancelled otherwise
+    /// The task: removed, cancelled or landed; the last one removed or cancelled otherwise
     #[arg(value_name = "TASK")]
     task: Option<String>,
 }

@@ -247,6 +247,7 @@ impl<'a> Person<'a> {
     async fn merge(&self, task: &TaskSummary) -> Outcome {
         let action = TaskAction::Merge(MergeTask {
             commit: task.head.clone(),
+            now: false,
         });
         self.client.act(task.name.as_str(), &action).await?;
         Ok(())

@@ -1,0 +1,205 @@
+//! Taking back what has landed: a new task whose result is the reverse, gated and landed like any other.
+//!
+//! Nothing is removed from a branch's history, and nothing that came later is lost: where it is in the
+//! way, that is said, and nothing is done.
+
+use std::path::Path;
+
+use woodward_api::{Code, CreateTasks, Done, Problem, TaskDraft};
+use woodward_core::{CommitId, Fact, IntentId, State, StateKind, Task, TaskName};
+
+use super::act::{hint, short};
+use super::{Answered, Found, TaskRef};
+use crate::clock;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::git::{Reverse, Reversed, Side, Signature, Trailers};
+
+/// Names that are tried for the task that takes back.
+const NAMES_MAX: u32 = 50;
+const FILES_SHOWN: usize = 5;
+/// How long such a name may be, without a number.
+const NAME_BYTES_MAX: usize = 59;
+
+impl Engine {
+    /// Queues the reverse of what a task landed.
+    ///
+    /// # Errors
+    /// When later changes are in the way, or nothing of it is left.
+    pub(super) async fn take_back(
+        &self,
+        found: Found,
+        commit: &CommitId,
+        intent: IntentId,
+    ) -> Answered<Done> {
+        let name = found.task.name.clone();
+        let reverse = self.reverse(&found, commit, intent).await?;
+        let Some((reverse, onto)) = reverse else {
+            let what = format!(
+                "what {name} landed is not on {} any more",
+                found.task.spec.base
+            );
+            return Err(Problem::new(Code::WrongState, what));
+        };
+        let (made, last) = match reverse {
+            (Reversed::Built(made), last) => (made, last),
+            (Reversed::Nothing, _) => {
+                let what = format!("nothing of {name} is left on {}", found.task.spec.base);
+                return Err(Problem::new(Code::WrongState, what)
+                    .hint("it was taken back already, or all of it was changed since"));
+            }
+            (Reversed::Conflict(files), last) => {
+                let refused = self.why_not(&found, &last, &onto, &files).await?;
+                return Err(refused);
+            }
+        };
+        let root = found.project.record.root.clone();
+        let back = self.draft_for(root.as_ref(), &found.task).await?;
+        let text = format!(
+            "Take back what the task `{name}` has landed (commit {last}), and nothing else. It is taken back on this branch already; what came later must go on working without it."
+        );
+        let wanted = TaskRef {
+            root: root.as_ref(),
+            name: back.as_str(),
+            cwd: None,
+        };
+        let draft = self.find(&wanted).await?;
+        let message = self.post(&draft.task, text, "the reason").await?;
+        let fact = Fact::Brought {
+            commit: made.clone(),
+            message,
+        };
+        let said = format!(
+            "{back} takes {name} back ({}) and is queued for landing",
+            short(&made)
+        );
+        let done = self.tell(draft, fact, said).await?;
+        Ok(hint(
+            done,
+            format!("wait for it: woodward wait {back} --until landed"),
+        ))
+    }
+
+    /// The reverse of what a task landed, which commit that was, and where the branch is.
+    async fn reverse(
+        &self,
+        found: &Found,
+        commit: &CommitId,
+        intent: IntentId,
+    ) -> Result<Option<((Reversed, CommitId), CommitId)>> {
+        let repo = &found.project.repo;
+        let base = &found.task.spec.base;
+        let onto = repo.require_tip(base).await?;
+        if !repo.is_ancestor(commit, &onto).await? {
+            return Ok(None);
+        }
+        let recorded = self.inner.store.load_intent(intent).await?;
+        let Some(recorded) = recorded else {
+            return Ok(None);
+        };
+        let name = found.task.name.as_str();
+        let old = &recorded.intent.old;
+        let Some((last, before)) = repo.landing_of(old, commit, name).await? else {
+            return Ok(None);
+        };
+        let reversed = repo
+            .reverse(&Reverse {
+                onto: onto.clone(),
+                last: last.clone(),
+                before,
+                message: format!("Take back {name}\n\nThis takes back commit {last}."),
+                trailers: Trailers::default(),
+                who: Signature::new("Woodward", "woodward@localhost"),
+                date: clock::now(),
+            })
+            .await?;
+        Ok(Some(((reversed, last), onto)))
+    }
+
+    /// What is in the way, and who put it there.
+    async fn why_not(
+        &self,
+        found: &Found,
+        last: &CommitId,
+        onto: &CommitId,
+        files: &[String],
+    ) -> Result<Problem> {
+        let repo = &found.project.repo;
+        let name = &found.task.name;
+        let mut by = Vec::new();
+        for landed in repo.landed(last, onto, 50).await? {
+            let side = Side::Commit(&landed.commit);
+            let changed = repo.numstat(&landed.parent, side).await?;
+            if changed.iter().any(|file| files.contains(&file.path)) {
+                by.push(
+                    landed
+                        .task
+                        .unwrap_or_else(|| short(&landed.commit).to_owned()),
+                );
+            }
+        }
+        by.dedup();
+        let shown: Vec<&str> = files.iter().take(FILES_SHOWN).map(String::as_str).collect();
+        let mut what = format!(
+            "{name} can't be taken back by itself: later changes build on it in {}",
+            shown.join(", ")
+        );
+        if !by.is_empty() {
+            what += &format!(" ({})", by.join(", "));
+        }
+        let problem = Problem::new(Code::Conflict, what);
+        let problem = problem.hint(format!(
+            "have an agent do it: woodward create revert-{name} -p \"Take back commit {} and keep what came later working\"",
+            short(last)
+        ));
+        Ok(match by.first() {
+            Some(first) => problem.hint(format!(
+                "or take back what came later first: woodward undo {first}"
+            )),
+            None => problem,
+        })
+    }
+
+    /// A draft for the task that takes back: one that a crash left, or a new one.
+    async fn draft_for(&self, root: &Path, task: &Task) -> Answered<TaskName> {
+        let known = self.all_tasks(task.project).await?;
+        for number in 1..=NAMES_MAX {
+            let mut wanted = format!("revert-{}", task.name);
+            wanted.truncate(NAME_BYTES_MAX);
+            if number > 1 {
+                wanted = format!("{wanted}-{number}");
+            }
+            let Ok(name) = wanted.parse::<TaskName>() else {
+                break;
+            };
+            match known.iter().find(|known| known.name == name) {
+                Some(known) if known.state.kind() == StateKind::Draft => return Ok(name),
+                Some(_) => {}
+                None => {
+                    let draft = TaskDraft {
+                        name: name.to_string(),
+                        base: Some(task.spec.base.clone()),
+                        priority: task.spec.priority,
+                        ..TaskDraft::default()
+                    };
+                    let request = CreateTasks {
+                        tasks: vec![draft],
+                        key: None,
+                    };
+                    self.create(root, request).await?;
+                    return Ok(name);
+                }
+            }
+        }
+        let what = format!("there are too many tasks that take {} back", task.name);
+        Err(Problem::new(Code::WrongState, what))
+    }
+}
+
+/// Whether a task has landed, and as what.
+pub(super) const fn landed(task: &Task) -> Option<(&CommitId, IntentId)> {
+    match &task.state {
+        State::Landed { commit, intent } => Some((commit, *intent)),
+        _ => None,
+    }
+}
