@@ -123,6 +123,8 @@ pub struct Agent {
     pub row: Row,
     /// Whether it gets a configuration of its own, kept by Woodward.
     pub own_config: bool,
+    /// Whether it is told once, before it stops, of uncommitted work and of quick gates that fail.
+    pub stop_check: bool,
     /// What it may do without asking; the worktree and the checks are still to be filled in.
     pub permissions: Rules,
     /// What of the environment it sees, the project's own rules included.
