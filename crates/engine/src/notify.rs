@@ -25,6 +25,7 @@ use crate::config::{ChannelSpec, Config, Notify, OwnNotify};
 use crate::engine::Inner;
 use crate::error::Result;
 use crate::land::HELD_BY_CHECKOUT;
+use crate::paths::own_config;
 
 pub(crate) use awake::run as keep_awake;
 pub(crate) use deliver::run as deliver;
@@ -135,15 +136,7 @@ pub(crate) async fn tell_held(inner: &Inner, task: TaskId, hold: &Note) -> Resul
 
 /// Where a person's own wishes are.
 pub(crate) fn own_file() -> PathBuf {
-    let absolute = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|p| p.is_absolute())
-    };
-    absolute("XDG_CONFIG_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".config")))
-        .unwrap_or_default()
-        .join("woodward/notify.yaml")
+    own_config("notify.yaml")
 }
 
 /// A person's own wishes; none without a file.

@@ -252,3 +252,35 @@ fn nothing_listens_unless_it_is_asked_for_and_it_is_remembered() {
     let renewed: Secret = scene.json(&["reaction", "secret", "--renew"]);
     assert_ne!(renewed.secret, ci.secret);
 }
+
+#[test]
+fn a_persons_own_file_says_where_the_daemon_listens() {
+    let scene = stage("");
+    let own = scene.daemon.home().join(".config/woodward");
+    std::fs::create_dir_all(&own).expect("a directory");
+    let file = own.join("daemon.yaml");
+    let write = |text: &str| std::fs::write(&file, text).expect("a file");
+    let listens = || scene.json::<Health>(&["up"]).listen;
+    scene.ok(&["down"]);
+    write("listen: 127.0.0.1:0\n");
+    let address = listens().expect("it listens");
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    scene.refused(
+        &["up", "--listen", "off"],
+        1,
+        &[
+            "daemon.yaml says `listen: 127.0.0.1:0`",
+            "write `listen: off` there",
+        ],
+    );
+    scene.ok(&["down"]);
+    write("listen: off\n");
+    assert_eq!(listens(), None);
+    // What makes no sense is said to whoever asks, and keeps nobody from working.
+    scene.ok(&["down"]);
+    write("listen: everywhere\n");
+    scene.refused(&["up"], 1, &["daemon.yaml:1", "such as 127.0.0.1:7420"]);
+    scene.ok(&["status"]);
+    let doctor = scene.run(&["doctor"]);
+    assert!(doctor.stdout.contains("daemon.yaml:1"), "{doctor:?}");
+}
