@@ -49,7 +49,7 @@ struct State {
     waiting: HashMap<i64, (Target, TakenEntry)>,
     /// Channels that somebody looks after now.
     busy: HashSet<Target>,
-    /// When messages went out lately. After a restart the count begins anew.
+    /// When messages went out lately; those of an earlier daemon are known from the ledger.
     sent: HashMap<Target, VecDeque<Timestamp>>,
 }
 
@@ -93,6 +93,9 @@ pub(crate) struct Delivery {
     /// What became of it, or why it waits.
     #[serde(default)]
     pub(crate) said: String,
+    /// When the message with it went out, the same for all that were in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sent_at: Option<Timestamp>,
 }
 
 /// A notice as an entry of the ledger, for whoever tells channels.

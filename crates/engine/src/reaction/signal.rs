@@ -161,7 +161,7 @@ impl Signal {
 /// forgotten when it is old: a signed request counts for minutes only.
 pub(crate) fn delivery(task: &Task, name: &str) -> NewEntry {
     NewEntry {
-        key: format!("delivery/{}/{}", task.project, digest(name)),
+        key: format!("news/{}/{}", task.project, digest(name)),
         kind: EntryKind::Signal,
         project: task.project,
         task: None,
