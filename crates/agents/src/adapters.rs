@@ -16,16 +16,18 @@ mod opencode;
 mod pi;
 mod turns;
 
+use std::path::Path;
+
 use crate::catalog::Kind;
 use crate::event::Ending;
 use crate::spec::Spec;
 use crate::wire::Wire;
 
-/// Holds a conversation with the program until that is gone. `Some` says how, where the last
+/// Holds the conversation of the run in `dir` with the program until that is gone. `Some` says how, where the last
 /// [`crate::Event::TurnEnded`] is not the whole story.
-pub(crate) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
+pub(crate) async fn converse(dir: &Path, spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     match spec.kind {
-        Kind::ClaudeCode => claude::converse(spec, wire).await,
+        Kind::ClaudeCode => claude::converse(dir, spec, wire).await,
         Kind::Codex => codex::converse(spec, wire).await,
         Kind::OpenCode => opencode::converse(spec, wire).await,
         Kind::Gemini | Kind::Qwen | Kind::Copilot | Kind::Goose => acp::converse(spec, wire).await,
@@ -57,6 +59,7 @@ pub(crate) mod tests {
             git_dirs: Vec::new(),
             used_before: crate::usage::Usage::default(),
             terminal: false,
+            stop: None,
             command: command::Row::default(),
         }
     }

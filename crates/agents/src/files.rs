@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -81,6 +82,50 @@ pub(crate) fn letters(
         seen.insert(name);
     }
     Ok(letters)
+}
+
+/// The most that is taken of one remark, and how many at a time.
+const REMARK_MAX: u64 = 16 << 10;
+const REMARKS_MAX: usize = 100;
+
+fn remarks(dir: &Path) -> PathBuf {
+    dir.join("remarks")
+}
+
+/// Puts a line for a run's log where its host finds it.
+pub(crate) fn remark(dir: &Path, text: &str) -> io::Result<()> {
+    // Who is not this run's has no business here.
+    if !spec_file(dir).is_file() {
+        return Ok(());
+    }
+    save_json(&remarks(dir).join(fresh_name("json")), &text)
+}
+
+/// What was remarked since the last time, in order. It is told once.
+pub(crate) fn take_remarks(dir: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(remarks(dir)) else {
+        return Vec::new();
+    };
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .take(REMARKS_MAX)
+        .collect();
+    paths.sort();
+    let take = |path: PathBuf| {
+        let size = path.metadata().map_or(0, |meta| meta.len());
+        let text = (size <= REMARK_MAX).then(|| load_json(&path)).flatten();
+        // What can't be removed would be told for ever: then it is not told at all.
+        fs::remove_file(&path).ok().and(text)
+    };
+    paths.into_iter().filter_map(take).collect()
+}
+
+/// A file's name that sorts by time and is nobody else's.
+pub(crate) fn fresh_name(ending: &str) -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let nanos = since.map_or(0, |since| since.as_nanos());
+    format!("{nanos:020}-{}.{ending}", fresh_uuid())
 }
 
 /// Writes JSON so that after any crash it is the old or the new file.

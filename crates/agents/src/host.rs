@@ -138,7 +138,7 @@ impl<'a> Host<'a> {
             if spec.terminal {
                 terminal::converse(&dir, &spec, &mut wire).await
             } else {
-                adapters::converse(&spec, &mut wire).await
+                adapters::converse(&dir, &spec, &mut wire).await
             }
         });
         let mut orders = Some(orders);
@@ -159,6 +159,7 @@ impl<'a> Host<'a> {
                     io::stdout().lock().write_all(b"\n")?;
                 }
                 _ = look.tick() => {
+                    self.read_remarks(orders.as_ref()).await?;
                     self.read_letters(orders.as_ref()).await?;
                     if (self.is_over() || self.takeover.is_some()) && orders.take().is_some() {
                         end.as_mut().reset(tokio::time::Instant::now() + END_PATIENCE);
@@ -171,6 +172,7 @@ impl<'a> Host<'a> {
         while let Ok(event) = events.try_recv() {
             self.hear(event, None).await?;
         }
+        self.read_remarks(None).await?;
         match ending {
             // What ended it was the takeover.
             _ if !over => Ok(()),
@@ -275,6 +277,17 @@ impl<'a> Host<'a> {
                 reply,
             };
             let _ = orders.send(order).await;
+        }
+        Ok(())
+    }
+
+    /// What processes of ours that the program has started want to have on record.
+    async fn read_remarks(&mut self, orders: Option<&mpsc::Sender<Order>>) -> io::Result<()> {
+        if self.spec.stop.is_none() {
+            return Ok(());
+        }
+        for text in files::take_remarks(self.dir) {
+            self.hear(Event::Note { text }, orders).await?;
         }
         Ok(())
     }

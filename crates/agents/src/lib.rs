@@ -11,6 +11,7 @@
 //! | `agent.json` | daemon, before the start | the [`Spec`]: what to run and under which rules |
 //! | `conversation.json` | host | where the conversation stands, see [`Conversation`] |
 //! | `inbox/<time>-<id>.json` | daemon | one [`Letter`] each, never changed |
+//! | `remarks/<time>-<id>.json` | what the program starts of ours | a line for the log each, removed when read |
 //! | `raw.ndjson` | host | what was really said in both directions, bounded |
 //! | standard output | host | the normalised [`Event`]s, one a line, for people |
 //!
@@ -31,6 +32,7 @@ pub mod permission;
 mod program;
 pub mod render;
 mod spec;
+mod stop;
 pub mod terminal;
 mod usage;
 mod wire;
@@ -42,4 +44,5 @@ pub use event::{
 };
 pub use letter::Letter;
 pub use spec::{SessionId, Spec};
+pub use stop::{QuickGate, StopCheck};
 pub use usage::{Usage, UsageKind};

@@ -158,7 +158,7 @@ fn short(line: &str) -> String {
 }
 
 /// Without control characters and what changes the direction of a text.
-fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .filter_map(|c| match c {
             '\n' => Some('\n'),

@@ -7,6 +7,7 @@ use woodward_core::MessageId;
 
 use crate::catalog::Kind;
 use crate::permission::Rules;
+use crate::stop::StopCheck;
 use crate::usage::Usage;
 
 /// Which conversation a run is.
@@ -52,6 +53,9 @@ pub struct Spec {
     pub used_before: Usage,
     /// Whether the program runs in a terminal that people can attach to.
     pub terminal: bool,
+    /// What is looked at before the agent stops, for programs that ask; `None` lets it stop.
+    #[serde(default)]
+    pub stop: Option<StopCheck>,
     /// For [`Kind::Command`]: how it is fed and read.
     #[serde(default)]
     pub command: crate::adapters::command::Row,

@@ -140,6 +140,8 @@ pub struct SignalRequest {
     /// What kind: `ci-failed`, `changes-requested`, `review-comment`, `merge-conflict` or
     /// `approved-and-green`.
     pub event: String,
+    /// Names this delivery, at the sender's choice: a second one of the same name does nothing.
+    pub delivery: Option<String>,
     /// The project by its name; may be left out where there is only one.
     pub project: Option<String>,
     /// The task by its name.

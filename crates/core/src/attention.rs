@@ -95,7 +95,13 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
         ),
         State::Verifying { .. } => working("its gates run"),
         State::Review { evidence, .. } => review(name, *evidence),
-        State::Landing { intent: None, .. } => waiting("it is in the merge queue"),
+        State::Landing { intent: None, .. } => match task.lands_after(now) {
+            Some(after) => waiting(&format!(
+                "it could not land; tries again in {}",
+                after.since(now)
+            )),
+            None => waiting("it is in the merge queue"),
+        },
         State::Landing { .. } => working("it is landing"),
         State::Paused { reason, .. } => paused(name, reason),
         State::Failed { failure } => failed(name, failure),

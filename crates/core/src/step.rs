@@ -260,7 +260,9 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
             landing::conflicted(change, commit, files, policy)
         }
         Fact::LandingFailed { commit, gates } => landing::failed(change, commit, gates, policy),
-        Fact::LandingBroken { commit, note } => landing::broken(change, commit, note, policy),
+        Fact::LandingBroken { commit, note } => {
+            landing::broken(change, commit, note, policy, event.roll)
+        }
 
         Fact::Approved { commit } => person::approved(change, commit, &event.actor),
         Fact::Brought { commit, .. } => person::brought(change, commit, &event.actor),

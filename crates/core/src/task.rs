@@ -112,6 +112,14 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Task {
+    /// Until when its landing is not to be tried, because it could not be just now.
+    pub fn lands_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let State::Landing { intent: None, .. } = &self.state else {
+            return None;
+        };
+        self.tally.land_after.filter(|after| *after > now)
+    }
+
     /// What this task means for those that come after it; `None` once it has landed.
     pub fn standing(&self) -> Option<Standing> {
         let failed = |why: String| Some(Standing::Failed(Note::from(why)));
@@ -148,6 +156,9 @@ pub struct Tally {
     pub lease_losses: u32,
     /// Landing conflicts.
     pub conflicts: u32,
+    /// When landing it may be tried again after it could not be; only while it waits to land.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub land_after: Option<Timestamp>,
     /// Rate limits met. They are no attempts; the count is for people.
     pub rate_limits: u32,
     /// Fix cycles.

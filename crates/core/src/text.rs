@@ -4,6 +4,7 @@
 //! they are cut here, once, and nothing longer ever reaches a row. Long texts (prompts, logs) are
 //! not notes: they live in messages and files.
 
+use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
@@ -68,6 +69,17 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Fences a text with more backticks than it has in a row, so that it can't close its own fence.
+pub fn fenced(text: &str) -> String {
+    let longest = text
+        .split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}text\n{}\n{fence}", text.trim_end())
 }
 
 #[cfg(test)]

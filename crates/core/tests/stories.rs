@@ -1182,6 +1182,34 @@ fn gates_that_break_on_the_merged_tree_keep_the_task_in_the_merge_queue_for_a_wh
 }
 
 #[test]
+fn a_landing_that_could_not_be_tried_waits_longer_each_time_and_a_new_approval_does_not() {
+    let mut story = Story::landing(Policy {
+        attempts_max: 9,
+        ..Policy::default()
+    });
+    let broken = Fact::LandingBroken {
+        commit: commit(10),
+        note: "no such program".into(),
+    };
+    for failures in 1..=8 {
+        // The highest roll waits as long as can be, the lowest not at all.
+        story.0.roll = woodward_core::Roll(u32::MAX);
+        story.tell(broken.clone());
+        let (now, task) = (story.0.at, &story.0.task);
+        let after = task.tally.land_after.expect("a moment");
+        assert_eq!(after, now + story.0.policy.backoff.ceiling(failures));
+        assert_eq!(task.lands_after(now), Some(after));
+        assert_eq!(task.lands_after(after), None, "then it is tried");
+    }
+    story.tell(Fact::HeadMoved { commit: commit(11) });
+    assert_eq!(story.0.task.tally.land_after, None);
+    let mut story = Story::landing(Policy::default());
+    story.0.roll = woodward_core::Roll(0);
+    story.tell(broken);
+    assert_eq!(story.0.task.lands_after(story.0.at), None);
+}
+
+#[test]
 fn a_task_can_be_given_a_larger_budget_and_then_goes_on() {
     let mut story = Story::begins(tokens_max(100));
     story.picked_up(1);

@@ -2,13 +2,14 @@
 //!
 //! A file is either understood as a whole or refused with the place and the reason: an unknown key,
 //! a wrong type or a reference to nothing is never skipped. The caller says which text to read; it
-//! must be the trusted base commit's, never the agent's branch's. Only [`detect::Files::load`] touches
-//! the disk.
+//! must be the trusted base commit's, never the agent's branch's. Only [`detect::Files::load`] and a
+//! person's own files ([`OwnDaemon::load`]) touch the disk.
 
 mod agent;
 mod branch;
 mod check;
 mod command;
+mod daemon;
 mod de;
 pub mod detect;
 mod environment;
@@ -46,6 +47,7 @@ use woodward_core::{AgentName, GateName, Millis, Policy};
 pub use agent::PromptBy;
 pub use branch::BranchPattern;
 pub use command::Command;
+pub use daemon::{Listen, OwnDaemon};
 pub use environment::{EnvPattern, OWN_PREFIX};
 pub use error::{ConfigError, Finding};
 pub use file::{MergeStyle, Runtime};
@@ -137,6 +139,8 @@ pub struct Agent {
     pub row: Row,
     /// Whether it gets a configuration of its own, kept by Woodward.
     pub own_config: bool,
+    /// Whether it is told once, before it stops, of uncommitted work and of quick gates that fail.
+    pub stop_check: bool,
     /// What it may do without asking; the worktree and the checks are still to be filled in.
     pub permissions: Rules,
     /// What of the environment it sees, the project's own rules included.

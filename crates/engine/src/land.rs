@@ -62,6 +62,8 @@ struct Landing {
     lines: HashMap<Branch, Bell>,
     leases: Vec<LeaseRef>,
     held_until: HashMap<TaskId, Instant>,
+    /// Entries whose landing could not be tried, and until when it is not tried again.
+    not_before: HashMap<TaskId, Instant>,
     /// Projects whose leftovers of a killed engine were looked for.
     unpinned: HashSet<ProjectId>,
 }
@@ -301,6 +303,10 @@ fn is_due(inner: &Inner, queued: &Queued, branch: &str) -> bool {
         return false;
     }
     let landing = inner.landers.lock();
+    let not_before = landing.not_before.get(&queued.entry.task);
+    if not_before.is_some_and(|until| Instant::now() < *until) {
+        return false;
+    }
     match (&queued.hold, landing.held_until.get(&queued.entry.task)) {
         (None, _) => true,
         (Some(_), Some(until)) => Instant::now() >= *until,

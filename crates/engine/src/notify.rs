@@ -25,6 +25,7 @@ use crate::config::{ChannelSpec, Config, Notify, OwnNotify};
 use crate::engine::Inner;
 use crate::error::Result;
 use crate::land::HELD_BY_CHECKOUT;
+use crate::paths::own_config;
 
 pub(crate) use awake::run as keep_awake;
 pub(crate) use deliver::run as deliver;
@@ -48,7 +49,7 @@ struct State {
     waiting: HashMap<i64, (Target, TakenEntry)>,
     /// Channels that somebody looks after now.
     busy: HashSet<Target>,
-    /// When messages went out lately. After a restart the count begins anew.
+    /// When messages went out lately; those of an earlier daemon are known from the ledger.
     sent: HashMap<Target, VecDeque<Timestamp>>,
 }
 
@@ -92,6 +93,9 @@ pub(crate) struct Delivery {
     /// What became of it, or why it waits.
     #[serde(default)]
     pub(crate) said: String,
+    /// When the message with it went out, the same for all that were in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sent_at: Option<Timestamp>,
 }
 
 /// A notice as an entry of the ledger, for whoever tells channels.
@@ -135,15 +139,7 @@ pub(crate) async fn tell_held(inner: &Inner, task: TaskId, hold: &Note) -> Resul
 
 /// Where a person's own wishes are.
 pub(crate) fn own_file() -> PathBuf {
-    let absolute = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|p| p.is_absolute())
-    };
-    absolute("XDG_CONFIG_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".config")))
-        .unwrap_or_default()
-        .join("woodward/notify.yaml")
+    own_config("notify.yaml")
 }
 
 /// A person's own wishes; none without a file.

@@ -120,6 +120,20 @@ impl Paths {
     }
 }
 
+/// A file of a person's own wishes: `woodward` in `XDG_CONFIG_HOME`, else in `~/.config`.
+pub fn own_config(file: &str) -> PathBuf {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    absolute("XDG_CONFIG_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".config")))
+        .unwrap_or_default()
+        .join("woodward")
+        .join(file)
+}
+
 /// A short, stable number for a text.
 pub(crate) fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -11,6 +11,7 @@ pub(crate) mod consider;
 mod follow;
 pub(crate) mod material;
 mod perform;
+pub(crate) mod remarks;
 pub(crate) mod secret;
 pub(crate) mod signal;
 pub(crate) mod template;

@@ -1,7 +1,8 @@
 //! `POST /api/v1/events`: news from outside, over the socket or over TCP.
 //!
 //! Over TCP nothing else is served but `/healthz`. A body that is too large is refused before it is
-//! read; who is slow, or one too many, is cut off. Every refusal is logged and changes nothing.
+//! read; who is slow, or one too many, is cut off. A refusal changes nothing; it is logged, as long as
+//! there are not too many ([`crate::refusals`]).
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ use woodward_engine::engine::Engine;
 use woodward_engine::service::Proof;
 
 use crate::answer::Refused;
+use crate::refusals;
 
 /// The largest body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -44,10 +46,7 @@ pub(crate) async fn take(State(engine): State<Engine>, headers: HeaderMap, body:
     match heard(&engine, &headers, body).await {
         Ok(response) => response,
         Err((status, problem)) => {
-            tracing::warn!(
-                why = problem.message,
-                "news from outside was refused; nothing was changed"
-            );
+            refusals::note(&problem.message);
             let mut response = Refused::from(problem).into_response();
             if let Some(status) = status {
                 *response.status_mut() = status;

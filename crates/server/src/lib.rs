@@ -7,6 +7,7 @@
 mod answer;
 mod events;
 mod listen;
+mod refusals;
 mod routes;
 
 pub use events::listen;

@@ -10,6 +10,7 @@ pub(crate) mod ask;
 pub(super) mod hear;
 pub(crate) mod start;
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -30,13 +31,13 @@ use crate::wire::{Order, Wire};
 const LAST_WORDS: Duration = Duration::from_secs(5);
 const STRAY_KEPT: usize = 4 << 10;
 
-pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
+pub(super) async fn converse(dir: &Path, spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     let prompt = match std::fs::read_to_string(&spec.prompt) {
         Ok(prompt) => prompt,
         Err(error) => return Some(common::no_prompt(spec, &error)),
     };
     match Talk::default()
-        .hold(spec, &spec.session, &prompt, wire)
+        .hold(dir, spec, &spec.session, &prompt, wire)
         .await
     {
         Over::Ended(ending) => ending,
@@ -45,7 +46,10 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
             let text = String::from("the conversation is there already: it is taken up again");
             wire.say(Event::Note { text }).await;
             let session = SessionId::Resume(id);
-            match Talk::default().hold(spec, &session, &prompt, wire).await {
+            match Talk::default()
+                .hold(dir, spec, &session, &prompt, wire)
+                .await
+            {
                 Over::Ended(ending) => ending,
                 Over::Taken(id) => Some(Ending::NoSuchSession { note: id }),
             }
@@ -82,13 +86,14 @@ struct Talk {
 impl Talk {
     async fn hold(
         mut self,
+        dir: &Path,
         spec: &Spec,
         session: &SessionId,
         prompt: &str,
         wire: &mut Wire,
     ) -> Over {
         let started =
-            start::start(spec, session).and_then(|start| Program::start(&start, wire.raw()));
+            start::start(dir, spec, session).and_then(|start| Program::start(&start, wire.raw()));
         let mut program = match started {
             Ok(program) => program,
             Err(error) => return Over::Ended(Some(common::not_started(spec, &error))),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::conduct::{ARGUMENT_MAX, Answer, Opening, Side, Sign, as_words, conduct};
 use super::follow::Follow;
-use super::hook::{Hooks, NAME, Said, WAIT_MAX};
+use super::hook::{self, CHECKED, CHECKING, Hooks, Said, WAIT_MAX};
 use super::hub::Glance;
 use super::pty::Start;
 use crate::adapters::claude::ask;
@@ -25,6 +25,7 @@ use crate::failure;
 use crate::files;
 use crate::permission::Request;
 use crate::spec::{SessionId, Spec};
+use crate::stop::look::LOOK_MAX;
 use crate::usage::Usage;
 use crate::wire::Wire;
 
@@ -100,6 +101,7 @@ fn prepare(dir: &Path, spec: &Spec) -> std::io::Result<(Opening, Claude)> {
         stopped: None,
         last_text: String::new(),
         idle_since: None,
+        checking: None,
         draft: false,
         counted: HashSet::new(),
         used: Usage::default(),
@@ -113,29 +115,8 @@ fn prepare(dir: &Path, spec: &Spec) -> std::io::Result<(Opening, Claude)> {
 }
 
 fn hooks_for(dir: &Path) -> std::io::Result<Value> {
-    let program = std::env::current_exe()?;
-    let command = format!(
-        "{} {NAME} {}",
-        quoted(&program.display().to_string()),
-        quoted(&dir.display().to_string())
-    );
-    let all: serde_json::Map<String, Value> = EVENTS
-        .iter()
-        .map(|&event| {
-            let hook = json!({
-                "type": "command",
-                "command": command,
-                "timeout": WAIT_MAX.as_secs(),
-            });
-            (event.to_owned(), json!([{ "hooks": [hook] }]))
-        })
-        .collect();
+    let all = hook::settings(dir, EVENTS, WAIT_MAX)?;
     Ok(json!({ "hooks": all, "permissions": { "ask": ASKED } }))
-}
-
-/// One word of a shell's.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// A dialog that is open.
@@ -161,6 +142,8 @@ struct Claude {
     /// What it said last in this turn.
     last_text: String,
     idle_since: Option<Instant>,
+    /// Until when a look at what it leaves may take: it may look idle meanwhile.
+    checking: Option<Instant>,
     /// A prompt that was taken back is in the line where words are typed.
     draft: bool,
     /// Messages whose use is counted: each is told several times.
@@ -209,7 +192,8 @@ impl Side for Claude {
         for key in closed {
             self.close(&key, &mut signs);
         }
-        let waits = idle && self.started && self.working && self.dialogs.is_empty();
+        let checking = self.checking.is_some_and(|until| Instant::now() < until);
+        let waits = !checking && idle && self.started && self.working && self.dialogs.is_empty();
         self.idle_since = waits.then(|| self.idle_since.unwrap_or_else(Instant::now));
         if self.idle_since.is_some_and(|at| at.elapsed() > IDLE_FOR) {
             self.draft = true;
@@ -316,6 +300,8 @@ impl Claude {
             "Notification" if text(value, "notification_type") == "idle_prompt" => {
                 self.end_turn(Ending::Interrupted, signs);
             }
+            CHECKING => self.checking = Some(Instant::now() + LOOK_MAX),
+            CHECKED => self.checking = None,
             "Stop" => {
                 // The transcript is behind; what comes after the end of a turn would begin another.
                 let words = text(value, "last_assistant_message").to_owned();
@@ -502,15 +488,5 @@ fn asked(tool: &str, input: &Value) -> String {
         "AskUserQuestion" if !texts.is_empty() => texts.join(" "),
         "ExitPlanMode" => String::from("It has a plan and wants to begin."),
         _ => format!("It asks: {tool}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_for_a_shell_stays_one_word() {
-        assert_eq!(quoted("/a b/it's"), r"'/a b/it'\''s'");
     }
 }

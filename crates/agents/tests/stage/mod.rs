@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, ensure};
 use libtest_mimic::{Arguments, Trial};
 use woodward_agents::permission::{Mode, Rules};
+use woodward_agents::terminal::hook;
 use woodward_agents::{
     Conversation, Ending, Event, Kind, Letter, Question, SessionId, Spec, Usage,
 };
@@ -40,6 +41,11 @@ pub(crate) fn main(facts: Vec<Fact>) -> ExitCode {
         && word == CONVERSE
     {
         return converse(Path::new(dir));
+    }
+    if let [_, word, dir] = &args[..]
+        && word == hook::NAME
+    {
+        return hook::run(Path::new(dir));
     }
     let trials = facts.into_iter().map(|(name, fact)| {
         Trial::test(name, move || {
@@ -121,6 +127,7 @@ impl Stage {
             git_dirs: vec![self.repo.root().join(".git")],
             used_before: Usage::default(),
             terminal: false,
+            stop: None,
             command: Default::default(),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use woodward_agents::permission::{Mode, Request};
-use woodward_agents::{Ending, Event, Kind, Letter, SessionId, Spec};
+use woodward_agents::{Ending, Event, Kind, Letter, QuickGate, SessionId, Spec, StopCheck};
 
 use crate::real::Real;
 use crate::stage::{Fact, fresh, now};
@@ -26,6 +26,12 @@ pub(crate) const FACTS: &[Fact] = &[
     ("claude::a_limit_says_when_it_is_lifted", limited),
     ("claude::a_missing_login_is_said_to_be_so", logged_out),
     ("claude::its_own_limits_are_endings", limits),
+    (
+        "claude::it_commits_what_it_would_have_left_behind",
+        leaves_nothing,
+    ),
+    ("claude::it_is_told_of_a_quick_gate_once", told_once),
+    ("claude::an_odd_worktree_stops_as_ever", odd_stops),
     ("claude::an_option_it_does_not_have_makes_it_unfit", unfit),
 ];
 
@@ -373,6 +379,113 @@ fn unfit() -> anyhow::Result<()> {
         matches!(ended.ending(), Ending::Unfit { note } if note.contains("--no-such-option")),
         "{:?}",
         ended.ending()
+    );
+    Ok(())
+}
+
+/// What is looked at before it stops.
+fn checked(stage: &Real, spec: &mut Spec, gates: &[(&str, &str)]) {
+    let gate = |&(name, command): &(&str, &str)| QuickGate {
+        name: name.to_owned(),
+        command: ["sh", "-c", command].map(str::to_owned).into(),
+        shown: command.to_owned(),
+        paths: Vec::new(),
+        needs: Vec::new(),
+        env: Vec::new(),
+        timeout_ms: 60_000,
+    };
+    spec.stop = Some(StopCheck {
+        worktree: stage.worktree(),
+        base: stage.git(&["rev-parse", "HEAD"]),
+        gates: gates.iter().map(gate).collect(),
+        env: vec!["PATH".into(), "HOME".into()],
+    });
+}
+
+/// How often the model was told something before it stopped. The program says it in two ways each time.
+fn times_told(stage: &Real) -> usize {
+    let requests = stage.api.requests();
+    let said = |text: &&str| text.starts_with("Stop hook feedback:");
+    let times = requests
+        .iter()
+        .map(|one| one.conversation.user_texts().filter(said).count());
+    times.max().unwrap_or(0)
+}
+
+fn is_note(event: &Event, words: &str) -> bool {
+    matches!(event, Event::Note { text } if text.contains(words))
+}
+
+fn leaves_nothing() -> anyhow::Result<()> {
+    let (stage, mut spec) = stage()?;
+    checked(&stage, &mut spec, &[]);
+    stage
+        .api
+        .set_script("when has uncommitted work\ncommit told to");
+    let ended = stage
+        .run(&spec, "stand-in: write a.txt=hello; say All done")?
+        .completed()?;
+    ensure!(stage.git(&["log", "-1", "--format=%s"]) == "told to");
+    ensure!(stage.git(&["status", "--porcelain"]).is_empty());
+    ensure!(times_told(&stage) == 1);
+    ensure!(
+        ended.any(|event| is_note(event, "was told: uncommitted work in 1 file")),
+        "{:?}",
+        ended.events
+    );
+    // One that leaves nothing hears nothing.
+    let (stage, mut spec) = self::stage()?;
+    checked(&stage, &mut spec, &[]);
+    let ended = stage
+        .run(&spec, "stand-in: write a.txt=hello; commit add a")?
+        .completed()?;
+    ensure!(times_told(&stage) == 0);
+    ensure!(!ended.any(|event| is_note(event, "was told")));
+    Ok(())
+}
+
+fn told_once() -> anyhow::Result<()> {
+    let (stage, mut spec) = stage()?;
+    let gates = [
+        ("good", "test ! -e bad || { echo 'found: bad'; exit 1; }"),
+        ("never", "echo 'never passes'; exit 1"),
+    ];
+    checked(&stage, &mut spec, &gates);
+    spec.rules.mode = Mode::Yolo;
+    stage
+        .api
+        .set_script("when found: bad\nshell git rm -q bad && git commit -qm repaired");
+    let ended = stage
+        .run(&spec, "stand-in: write bad=x; commit add it")?
+        .completed()?;
+    ensure!(
+        stage.git(&["log", "-1", "--format=%s"]) == "repaired",
+        "{:?}",
+        ended.events
+    );
+    ensure!(!stage.worktree().join("bad").exists());
+    // Told once, and let go although one still fails.
+    ensure!(times_told(&stage) == 1);
+    let notes = ended
+        .events
+        .iter()
+        .filter(|event| is_note(event, "`good` fails, `never` fails"));
+    ensure!(notes.count() == 1, "{:?}", ended.events);
+    Ok(())
+}
+
+fn odd_stops() -> anyhow::Result<()> {
+    let (stage, mut spec) = stage()?;
+    spec.rules.mode = Mode::Yolo;
+    checked(&stage, &mut spec, &[("never", "exit 1")]);
+    let ended = stage
+        .run(&spec, "stand-in: write a.txt=x; shell rm .git")?
+        .completed()?;
+    ensure!(times_told(&stage) == 0);
+    ensure!(
+        ended.any(|event| is_note(event, "not looked at")),
+        "{:?}",
+        ended.events
     );
     Ok(())
 }

@@ -159,6 +159,8 @@ impl<'a> Change<'a> {
     pub(super) fn finish(mut self) -> Transition {
         if self.task.state.kind() != self.before.state.kind() {
             self.task.since = self.at;
+            // What waits to land anew is something else than what could not land.
+            self.task.tally.land_after = None;
         }
         self.clean_up();
         self.tell_dependents();

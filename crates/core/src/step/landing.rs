@@ -12,6 +12,7 @@ use crate::name::GateName;
 use crate::policy::Policy;
 use crate::state::{Approval, Failure, LandingIntent, Purpose, State};
 use crate::text::Note;
+use crate::time::Roll;
 
 /// The most conflicting paths that are remembered with a task.
 const FILES_MAX: usize = 50;
@@ -119,17 +120,22 @@ fn cut(path: &str) -> String {
     Note::from(path).into()
 }
 
-/// Not the task's fault: it stays in the queue, a bounded number of times.
+/// Not the task's fault: it stays in the queue, a bounded number of times, and waits longer each time.
 pub(super) fn broken(
     change: &mut Change<'_>,
     commit: &CommitId,
     note: &Note,
     policy: &Policy,
+    roll: Roll,
 ) -> Decided {
     require_no_intent(change, commit)?;
     change.task.tally.failures += 1;
-    if change.task.tally.failures >= policy.attempts_max {
+    let failures = change.task.tally.failures;
+    if failures >= policy.attempts_max {
         change.fail(Failure::GateBroken { note: note.clone() });
+    } else {
+        let after = change.at + policy.backoff.wait(failures, roll);
+        change.task.tally.land_after = Some(after);
     }
     Ok(())
 }

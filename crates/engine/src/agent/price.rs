@@ -108,15 +108,7 @@ impl Prices {
 
 /// Where a person's own table is.
 pub(crate) fn own_table() -> PathBuf {
-    let absolute = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|p| p.is_absolute())
-    };
-    absolute("XDG_CONFIG_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".config")))
-        .unwrap_or_default()
-        .join("woodward/prices.json")
+    crate::paths::own_config("prices.json")
 }
 
 #[cfg(test)]

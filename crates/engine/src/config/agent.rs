@@ -109,6 +109,9 @@ pub(super) struct AgentFile {
     /// Whether it gets a configuration of its own, kept by Woodward, instead of yours. It must be
     /// able to log in without yours then, by variables.
     pub(super) own_config: bool,
+    /// Whether it is told once, before it stops, of uncommitted work and of gates marked `quick` that
+    /// fail. Only for programs that ask before they stop: Claude Code.
+    pub(super) stop_check: bool,
     /// What it may do without asking; the project's rules otherwise.
     pub(super) permissions: Option<PermissionsFile>,
     /// Variables that are set for it.
@@ -137,6 +140,7 @@ impl Default for AgentFile {
             usage: None,
             waiting_line: None,
             own_config: false,
+            stop_check: true,
             permissions: None,
             env: Variables::new(),
             pass_env: Vec::new(),

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use woodward_agents::{
-    Conversation, Ending, Kind, Letter, SessionId, Spec, Usage, files as run_files,
+    Conversation, Ending, Kind, Letter, QuickGate, SessionId, Spec, StopCheck, Usage,
+    files as run_files,
 };
 use woodward_core::event::Outcome;
 use woodward_core::state::Question;
@@ -21,9 +22,10 @@ use crate::agent::ending::{self, Meaning};
 use crate::agent::resume::resumable;
 use crate::agent::version;
 use crate::clock;
-use crate::config::{Agent, Driving, Runtime};
+use crate::config::{Agent, Driving, GateSpec, Runtime};
 use crate::environment;
 use crate::error::{EngineError, Result};
+use crate::run_env;
 
 /// The conversation that a run goes on with.
 pub(super) struct Earlier {
@@ -134,11 +136,33 @@ impl Driver {
             git_dirs: vec![project.repo.common_dir().to_owned(), place.admin],
             used_before,
             terminal: config.runtime == Runtime::Tmux,
+            stop: agent
+                .stop_check
+                .then(|| self.stop_check(scene, worktree, &path)),
             command: agent.row.clone(),
         };
         run_files::save_spec(dir, &spec).map_err(EngineError::file(
             run_files::spec_file(dir).display().to_string(),
         ))
+    }
+
+    /// What is looked at before the agent stops: definitions of the trusted base, whatever the
+    /// worktree says.
+    fn stop_check(&self, scene: &Scene, worktree: &Worktree, path: &Path) -> StopCheck {
+        let Scene {
+            task,
+            project,
+            config,
+        } = scene;
+        let quick = config.gates().iter().filter(|gate| gate.quick);
+        StopCheck {
+            worktree: path.to_owned(),
+            base: worktree.base.to_string(),
+            gates: quick.map(quick_gate).collect(),
+            env: run_env::of_gates(&self.inner, project, config, task, path)
+                .into_keys()
+                .collect(),
+        }
     }
 
     /// Looks at a run's conversation and at what is to be said to it.
@@ -386,6 +410,18 @@ impl Driver {
                 Some(Outcome::RateLimited { until })
             }
         }
+    }
+}
+
+fn quick_gate(gate: &GateSpec) -> QuickGate {
+    QuickGate {
+        name: gate.name.to_string(),
+        command: gate.command.argv(),
+        shown: gate.command.shown(),
+        paths: gate.paths.clone(),
+        needs: gate.needs.iter().map(ToString::to_string).collect(),
+        env: gate.env.clone().into_iter().collect(),
+        timeout_ms: gate.timeout.0,
     }
 }
 

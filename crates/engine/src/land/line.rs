@@ -356,6 +356,10 @@ impl<'a> Line<'a> {
             self.aside.insert(key(queued));
             return Ok(false);
         };
+        if self.right.must_wait(&task) {
+            self.aside.insert(key(queued));
+            return Ok(false);
+        }
         if self.right.has_moved(&task, &queued.entry.commit).await? {
             return Ok(false);
         }

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use woodward_core::landing::{Intent, IntentState};
 use woodward_core::lease::Lease;
@@ -96,6 +96,29 @@ impl Right<'_> {
         Ok(task.filter(|task| {
             matches!(&task.state, State::Landing { approval, intent: None } if approval.commit == *commit)
         }))
+    }
+
+    /// Whether trouble must pass first; then the queue is looked at again.
+    pub(super) fn must_wait(&self, task: &Task) -> bool {
+        let now = clock::now();
+        let Some(after) = task.lands_after(now) else {
+            return false;
+        };
+        let left = Duration::from_millis((after.0 - now.0).unsigned_abs());
+        let mut landing = self.inner.landers.lock();
+        landing
+            .not_before
+            .retain(|_, until| Instant::now() < *until);
+        landing.not_before.insert(task.id, Instant::now() + left);
+        let inner = Arc::clone(self.inner);
+        let stopping = inner.stopping.clone();
+        inner.tasks.clone().spawn(async move {
+            let wait = tokio::time::sleep(left);
+            if stopping.run_until_cancelled(wait).await.is_some() {
+                inner.look.notify_one();
+            }
+        });
+        true
     }
 
     /// Whether somebody committed after the yes: that yes was to something else.

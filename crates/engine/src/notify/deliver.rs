@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use woodward_core::notice::{Notice, Reason, Wait, Waiting, notice_of, plan};
-use woodward_core::{Millis, Note, Roll, Timestamp};
+use woodward_core::{ChannelName, Millis, Note, Roll, Timestamp};
 use woodward_notify::{Message, SendError};
-use woodward_store::{EntryKind, EntryState, StoreError, TakenEntry};
+use woodward_store::{EntryFilter, EntryKind, EntryState, StoreError, TakenEntry};
 
 use super::{Delivery, Target, fan, settings, way};
 use crate::clock;
@@ -227,12 +227,7 @@ impl Telling<'_> {
             known.push((taken, delivery));
         }
         waiting.sort_by_key(|notice| notice.id);
-        let sent: Vec<Timestamp> = {
-            let state = self.inner.notices.lock();
-            let sent = state.sent.get(self.target);
-            sent.map(|sent| sent.iter().copied().collect())
-                .unwrap_or_default()
-        };
+        let sent = self.sent_lately().await?;
         let offset = clock::local_offset(now);
         let planned = plan(&self.notify.rules, now, offset, &sent, &waiting);
         let find = |id: &i64| known.iter().find(|(taken, _)| taken.entry.id == *id);
@@ -268,6 +263,36 @@ impl Telling<'_> {
             self.send(&group).await;
         }
         Ok(())
+    }
+
+    /// When messages went out lately, those of an earlier daemon included.
+    async fn sent_lately(&self) -> Result<Vec<Timestamp>> {
+        let known = |state: &super::State| {
+            let sent = state.sent.get(self.target)?;
+            Some(sent.iter().copied().collect())
+        };
+        if let Some(sent) = known(&self.inner.notices.lock()) {
+            return Ok(sent);
+        }
+        let told = self
+            .inner
+            .store
+            .load_entries(EntryFilter {
+                project: Some(self.target.project),
+                state: Some(EntryState::Done),
+                ..EntryFilter::of(EntryKind::Notification)
+            })
+            .await?;
+        let sent = messages_of(
+            &self.target.channel,
+            told.into_iter().map(|entry| entry.doc),
+        );
+        let mut state = self.inner.notices.lock();
+        // Only one task looks after a channel: nobody else has noted anything meanwhile.
+        state
+            .sent
+            .insert(self.target.clone(), sent.iter().copied().collect());
+        Ok(sent)
     }
 
     /// Whether what a notice says is still so.
@@ -312,7 +337,7 @@ impl Telling<'_> {
                         1 => "told".to_owned(),
                         many => format!("told, as one of {many}"),
                     };
-                    over(self.inner, taken, EntryState::Done, &said).await;
+                    told(self.inner, taken, &said, now).await;
                 }
                 Err(error) => self.failed(taken, delivery, error, now).await,
             }
@@ -378,6 +403,33 @@ async fn over(inner: &Inner, taken: &TakenEntry, state: EntryState, said: &str) 
     let latest = settled(inner, taken);
     let doc = saying(&latest, said);
     report(inner.store.finish_entry(&latest, state, doc).await);
+}
+
+/// It was told, in a message that went out then.
+async fn told(inner: &Inner, taken: &TakenEntry, said: &str, at: Timestamp) {
+    let latest = settled(inner, taken);
+    let mut doc = saying(&latest, said);
+    if let Some(doc) = doc.as_mut().and_then(|doc| doc.as_object_mut()) {
+        doc.insert("sent_at".into(), at.0.into());
+    }
+    let done = EntryState::Done;
+    report(inner.store.finish_entry(&latest, done, doc).await);
+}
+
+/// When messages went to a channel, by what the ledger says of what it was told.
+fn messages_of(
+    channel: &ChannelName,
+    told: impl Iterator<Item = serde_json::Value>,
+) -> Vec<Timestamp> {
+    let mut all: Vec<Timestamp> = told
+        .filter_map(|doc| serde_json::from_value::<Delivery>(doc).ok())
+        .filter(|delivery| delivery.channel == *channel)
+        .filter_map(|delivery| delivery.sent_at)
+        .collect();
+    all.sort_unstable();
+    // What went out together is one message.
+    all.dedup();
+    all
 }
 
 async fn later(inner: &Inner, taken: &TakenEntry, wait: Millis, said: Option<&str>) {

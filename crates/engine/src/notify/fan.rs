@@ -48,6 +48,7 @@ fn delivery(notice: &Notice, channel: &ChannelSpec) -> NewEntry {
         held: false,
         tries: 0,
         said: String::new(),
+        sent_at: None,
     };
     NewEntry {
         key: format!("delivery/{}/{}", channel.name, notice.key),

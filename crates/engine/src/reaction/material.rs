@@ -2,11 +2,11 @@
 //! wants it.
 
 use serde::{Deserialize, Serialize};
+use woodward_core::Task;
 use woodward_core::reaction::{Case, Occurrence, Trigger};
 use woodward_core::risk::{Touched, signals};
-use woodward_core::{Task, TaskId};
-use woodward_store::{EntryFilter, EntryKind, EntryState};
 
+use super::remarks::unsent;
 use super::signal::Signal;
 use super::template::Values;
 use crate::config::Config;
@@ -189,21 +189,4 @@ async fn agent(inner: &Inner, config: &Config, task: &Task) -> Result<Option<Str
     }
     let agent = config.agent(task.spec.agent.as_ref());
     Ok(agent.ok().map(|agent| agent.name.to_string()))
-}
-
-/// Remarks that no agent has been sent, oldest first.
-pub(crate) async fn unsent(inner: &Inner, task: TaskId) -> Result<Vec<(String, Comment)>> {
-    let entries = inner
-        .store
-        .load_entries(EntryFilter {
-            task: Some(task),
-            state: Some(EntryState::Pending),
-            ..EntryFilter::of(EntryKind::Comment)
-        })
-        .await?;
-    let comments = entries.into_iter().rev().filter_map(|entry| {
-        let comment = serde_json::from_value(entry.doc).ok()?;
-        Some((entry.key, comment))
-    });
-    Ok(comments.collect())
 }

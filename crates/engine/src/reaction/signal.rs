@@ -157,6 +157,20 @@ impl Signal {
     }
 }
 
+/// The entry by which a delivery is known when it comes again. It belongs to no task, so that it is
+/// forgotten when it is old: a signed request counts for minutes only.
+pub(crate) fn delivery(task: &Task, name: &str) -> NewEntry {
+    NewEntry {
+        key: format!("news/{}/{}", task.project, digest(name)),
+        kind: EntryKind::Signal,
+        project: task.project,
+        task: None,
+        state: EntryState::Done,
+        wait: Millis(0),
+        doc: serde_json::json!({}),
+    }
+}
+
 /// The entry of a remark.
 pub(crate) fn remark(task: &Task, key: &str, comment: &Comment) -> NewEntry {
     NewEntry {

@@ -9,6 +9,7 @@ use super::{Answered, Found, TaskRef, person};
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::reaction::remarks;
 
 impl Engine {
     /// Tells a task what to do.
@@ -147,11 +148,12 @@ impl Engine {
         let message = self.post(&found.task, words, "the reason").await?;
         let fact = Fact::ChangesRequested { message };
         let sent = remarks.len();
+        // A crash after the word was given must not give these again.
+        remarks::announce(&self.inner, &found.task, message, &remarks).await?;
         let done = self
             .tell(found, fact, format!("{name} goes back to its agent"))
             .await?;
-        // After the word was given: rather twice to the agent than never.
-        self.remarks_sent(remarks).await?;
+        remarks::sent(&self.inner, message, remarks).await?;
         Ok(match sent {
             0 => done,
             1 => hint(done, "1 remark went with it".into()),

@@ -11,7 +11,8 @@ use super::{Answered, Found, TaskRef, person};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::reaction::consider::Place;
-use crate::reaction::material::{Comment, unsent};
+use crate::reaction::material::Comment;
+use crate::reaction::remarks::unsent;
 use crate::reaction::signal::{Signal, remark};
 
 /// The longest remark.
@@ -74,6 +75,8 @@ impl Engine {
     /// When there is no such task.
     pub async fn comments(&self, wanted: &TaskRef<'_>) -> Answered<Vec<CommentView>> {
         let found = self.find(wanted).await?;
+        // Which of them were sent is settled first.
+        unsent(&self.inner, found.task.id).await?;
         let entries = self
             .inner
             .store
@@ -134,18 +137,6 @@ impl Engine {
             None => plain(said, remarks.iter().map(|(_, comment)| comment)),
         };
         Ok((words, remarks.into_iter().map(|(key, _)| key).collect()))
-    }
-
-    pub(super) async fn remarks_sent(&self, keys: Vec<String>) -> Result<()> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let record = RecordEntries {
-            close: keys,
-            ..RecordEntries::default()
-        };
-        self.inner.store.record_entries(record).await?;
-        Ok(())
     }
 }
 

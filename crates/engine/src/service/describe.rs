@@ -11,19 +11,26 @@ fn short(commit: &CommitId) -> &str {
 }
 
 /// How long a task waits after a failure, and how long at most, if it began to wait with this.
-pub(super) fn wait(task: &Task, at: Timestamp, policy: &Policy) -> Option<String> {
-    let State::Queued {
-        run_at,
-        delay: Some(Delay::Backoff { failures, .. }),
-        ..
-    } = &task.state
-    else {
-        return None;
+pub(super) fn wait(task: &Task, fact: &Fact, at: Timestamp, policy: &Policy) -> Option<String> {
+    let (until, failures) = match (&task.state, fact) {
+        (
+            State::Queued {
+                run_at,
+                delay: Some(Delay::Backoff { failures, .. }),
+                ..
+            },
+            _,
+        ) if task.since == at => (*run_at, *failures),
+        (State::Landing { .. }, Fact::LandingBroken { .. }) => {
+            (task.tally.land_after?, task.tally.failures)
+        }
+        _ => return None,
     };
-    (task.since == at).then(|| {
-        let most = policy.backoff.ceiling(*failures);
-        format!("; tries again in {} (at most {most})", run_at.since(at))
-    })
+    let most = policy.backoff.ceiling(failures);
+    Some(format!(
+        "; tries again in {} (at most {most})",
+        until.since(at)
+    ))
 }
 
 /// What happened, in one sentence.

@@ -291,7 +291,7 @@ impl Engine {
                     "{}{}",
                     describe::fact(&event.fact),
                     task.as_ref()
-                        .and_then(|task| describe::wait(task, event.at, policy))
+                        .and_then(|task| describe::wait(task, &event.fact, event.at, policy))
                         .unwrap_or_default()
                 ),
                 told: task

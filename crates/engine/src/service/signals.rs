@@ -18,10 +18,12 @@ use crate::project::Project;
 use crate::reaction::digest;
 use crate::reaction::material::Comment;
 use crate::reaction::secret::{self, Unsigned};
-use crate::reaction::signal::{Signal, remark};
+use crate::reaction::signal::{self, Signal, remark};
 
 /// The most remarks, names or files in one request.
 const PARTS_MAX: usize = 200;
+/// The longest name of a delivery.
+const DELIVERY_BYTES_MAX: usize = 200;
 
 /// What proves that a request comes from whoever knows the secret.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +63,7 @@ impl Engine {
             let what = "an approval must name the `commit` that was approved";
             return Err(Problem::new(Code::Usage, what));
         }
+        check_delivery(&request)?;
         let task = self.task_of_signal(&request).await?;
         let new = self.record_signal(&task, trigger, request).await?;
         Ok(SignalTaken {
@@ -77,6 +80,15 @@ impl Engine {
         request: SignalRequest,
     ) -> Result<bool> {
         let mut entries = Vec::new();
+        if let Some(name) = &request.delivery {
+            let delivery = signal::delivery(task, name);
+            let known = self.inner.store.load_entry(delivery.key.clone()).await?;
+            if known.is_some() {
+                return Ok(false);
+            }
+            // Together with what it brings: a crash leaves both or neither.
+            entries.push(delivery);
+        }
         let mut signal = Signal {
             trigger,
             commit: request.commit,
@@ -191,6 +203,18 @@ impl Engine {
             secret,
             url: url.map(|address| format!("http://{address}/api/v1/events")),
         })
+    }
+}
+
+fn check_delivery(request: &SignalRequest) -> Result<(), Problem> {
+    let fits = |name: &String| (1..=DELIVERY_BYTES_MAX).contains(&name.len());
+    match &request.delivery {
+        Some(name) if !fits(name) => Err(Problem::new(
+            Code::Usage,
+            "the name of the delivery is empty or too long",
+        )
+        .hint(format!("1 to {DELIVERY_BYTES_MAX} bytes"))),
+        _ => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use woodward_api::Health;
+use woodward_engine::config::OwnDaemon;
 
 use crate::daemon::listen::{self, Listen};
 use crate::failure::{Failure, Outcome};
@@ -35,12 +36,29 @@ pub(crate) struct Up {
 impl Up {
     /// Does it, in the background.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let file = listen::own_file();
+        let own = OwnDaemon::load(&file).map_err(|problem| {
+            Failure::failed(problem).hint("repair it: nothing in it counts until then")
+        })?;
+        if let (Some(wanted), Some(own)) = (self.listen, own.listen)
+            && wanted != own
+        {
+            // Kept, it would never count.
+            let what = format!("{} says `listen: {own}`", file.display());
+            return Err(
+                Failure::failed(what).hint(format!("write `listen: {wanted}` there, or nothing"))
+            );
+        }
         if let Some(wanted) = self.listen {
             listen::save(session.paths(), wanted)
                 .map_err(|error| Failure::failed(format!("the address can't be kept: {error}")))?;
         }
         let (health, verb) = match session.client().health(PROBE).await {
-            Ok(health) if self.listen.is_some_and(|wanted| !wanted.is(&health)) => {
+            Ok(health)
+                if self
+                    .listen
+                    .is_some_and(|wanted| !listen::is(wanted, &health)) =>
+            {
                 return Err(Failure::failed("the daemon runs already, and not so")
                     .hint("start it again; agents go on meanwhile: woodward down && woodward up"));
             }

@@ -530,3 +530,37 @@ pub(crate) fn all_at_once(programs: &Programs) {
         assert!(by_agent.contains(named(agent)), "{by_agent}");
     }
 }
+
+/// Claude Code is told of a quick gate that fails while it still works, by the trusted base's rules:
+/// no fix cycle is needed. A project that does not want that is not told.
+pub(crate) fn told_before_it_stops(programs: &Programs) {
+    let gate = "gates: [{ name: tidy, quick: true, command: \"test ! -e mess || { echo untidy-$WOODWARD_TASK; exit 1; }\" }]\n";
+    let place = Place::new(programs, &["claude-code"], gate);
+    place.api.set_script(
+        "when untidy-neat\nshell git rm -q -f mess && git commit -qm tidied; write more.txt=more",
+    );
+    // What the agent makes of the rules in its own worktree is nobody's business.
+    let prompt = "Please.\nstand-in: write mess=x; write woodward.yaml={}; commit add mess";
+    place.ok(&["create", "neat", "-p", prompt, "--yolo"]);
+    place.reaches("neat", &["review"]);
+    let story = place.story("neat");
+    let detail = place.show("neat");
+    assert_eq!(detail.runs.len(), 1, "{story}");
+    assert!(!place.worktree("neat").join("mess").exists(), "{story}");
+    let logs = place.ok(&["logs", "neat"]).stdout;
+    assert!(logs.contains("`tidy` fails"), "{logs}");
+    // It was told once: what it left the second time was committed for it.
+    assert_eq!(logs.matches("wanted to stop").count(), 1, "{logs}");
+    assert!(place.worktree("neat").join("more.txt").is_file(), "{story}");
+
+    let off = place.repo.read("woodward.yaml");
+    let off = off.replace("passEnv:", "stopCheck: false, passEnv:");
+    place
+        .repo
+        .commit("not before it stops", &[("woodward.yaml", &off)]);
+    let prompt = "Please.\nstand-in: write a.txt=a";
+    place.ok(&["create", "left", "-p", prompt]);
+    place.reaches("left", &["review"]);
+    let logs = place.ok(&["logs", "left"]).stdout;
+    assert!(!logs.contains("wanted to stop"), "{logs}");
+}

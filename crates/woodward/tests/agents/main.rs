@@ -48,7 +48,11 @@ fn main() {
             }));
         }
     }
-    let once: [(&str, Story); 11] = [
+    let once: [(&str, Story); 12] = [
+        (
+            "life::claude-code_is_told_before_it_stops",
+            life::told_before_it_stops,
+        ),
         ("life::a_day_is_spent", life::a_day_is_spent),
         ("life::claude-code_asks_a_question", life::asks_a_question),
         ("life::another_falls_in", life::falls_back),

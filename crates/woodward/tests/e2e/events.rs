@@ -252,3 +252,88 @@ fn nothing_listens_unless_it_is_asked_for_and_it_is_remembered() {
     let renewed: Secret = scene.json(&["reaction", "secret", "--renew"]);
     assert_ne!(renewed.secret, ci.secret);
 }
+
+#[test]
+fn a_persons_own_file_says_where_the_daemon_listens() {
+    let scene = stage("");
+    let own = scene.daemon.home().join(".config/woodward");
+    std::fs::create_dir_all(&own).expect("a directory");
+    let file = own.join("daemon.yaml");
+    let write = |text: &str| std::fs::write(&file, text).expect("a file");
+    let listens = || scene.json::<Health>(&["up"]).listen;
+    scene.ok(&["down"]);
+    write("listen: 127.0.0.1:0\n");
+    let address = listens().expect("it listens");
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    scene.refused(
+        &["up", "--listen", "off"],
+        1,
+        &[
+            "daemon.yaml says `listen: 127.0.0.1:0`",
+            "write `listen: off` there",
+        ],
+    );
+    scene.ok(&["down"]);
+    write("listen: off\n");
+    assert_eq!(listens(), None);
+    // What makes no sense is said to whoever asks, and keeps nobody from working.
+    scene.ok(&["down"]);
+    write("listen: everywhere\n");
+    scene.refused(&["up"], 1, &["daemon.yaml:1", "such as 127.0.0.1:7420"]);
+    scene.ok(&["status"]);
+    let doctor = scene.run(&["doctor"]);
+    assert!(doctor.stdout.contains("daemon.yaml:1"), "{doctor:?}");
+}
+
+#[test]
+fn a_named_delivery_is_taken_once_whatever_it_says_also_after_a_kill() {
+    let scene = stage("");
+    let ci = Ci::of(&scene);
+    scene.create("login", "Make the login work");
+    reviewed(&scene, "login", 1);
+    let body = |delivery: &str, failure: &str| {
+        format!(
+            r#"{{"event":"ci-failed","task":"login","delivery":"{delivery}","failures":["{failure}"]}}"#
+        )
+    };
+    // What was refused was not taken.
+    let unknown = body("one", "a").replace("login", "nobody");
+    assert_eq!(ci.post(&unknown).status, 404);
+    assert_eq!(ci.post(&body("one", "a")).status, 202);
+    reviewed(&scene, "login", 2);
+    for failure in ["a", "b"] {
+        let said = ci.post(&body("one", failure));
+        assert_eq!(said.status, 200, "{said:?}");
+        assert!(said.body.contains(r#""new":false"#), "{said:?}");
+    }
+    scene.kill_daemon();
+    scene.ok(&["status"]);
+    ci.find_again(&scene);
+    assert_eq!(ci.post(&body("one", "c")).status, 200);
+    assert_eq!(ci.post(&body("two", "b")).status, 202);
+    reviewed(&scene, "login", 3);
+    assert_eq!(log(&scene, "login").len(), 2);
+    for wrong in [String::new(), "x".repeat(201)] {
+        assert_eq!(ci.post(&body(&wrong, "d")).status, 400);
+    }
+}
+
+#[test]
+fn a_flood_of_refusals_is_counted_and_not_told_one_by_one() {
+    let scene = stage("");
+    let ci = Ci::of(&scene);
+    let long = format!(
+        r#"{{"event":"ci-failed","project":"{}"}}"#,
+        "x".repeat(100_000)
+    );
+    let began = std::time::Instant::now();
+    assert_eq!(ci.post(&long).status, 404);
+    for _ in 0..200 {
+        assert_eq!(ci.post_signed(now(), "sha256=", "{}").status, 401);
+    }
+    let logged = daemon_log(&scene);
+    let told = logged.matches("news from outside was refused").count();
+    let minutes = began.elapsed().as_secs() / 60 + 1;
+    assert!((20..=20 * minutes).contains(&(told as u64)), "{logged}");
+    assert!(logged.len() < 100_000, "{} bytes", logged.len());
+}

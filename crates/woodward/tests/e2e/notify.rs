@@ -213,6 +213,37 @@ fn many_at_once_come_as_one() {
 }
 
 #[test]
+fn what_went_out_before_a_kill_still_counts_for_a_digest() {
+    let hook = Receiver::start();
+    let scene = Scene::new(&format!(
+        "notify:\n  digest: {{ singles: 1, within: 10m }}\n  channels:\n    \
+         webhook: {{ url: \"{}\" }}\n",
+        hook.url("/"),
+    ));
+    scene.create("first", WORKS);
+    until("the first is told", || {
+        told(&log(&scene), "webhook", "done") == ["review first"]
+    });
+    scene.create("second", WORKS);
+    let gathered = |count: usize| {
+        let log = log(&scene);
+        let waits = log
+            .iter()
+            .filter(|notice| notice.said == "it waits to be sent together with others");
+        waits.count() == count
+    };
+    until("the second is gathered", || gathered(1));
+    scene.kill_daemon();
+    scene.create("third", WORKS);
+    until("so is the third, by the next daemon", || gathered(2));
+    assert_eq!(
+        told(&log(&scene), "webhook", "pending"),
+        ["review second", "review third"]
+    );
+    assert_eq!(hook.taken().len(), 1);
+}
+
+#[test]
 fn quiet_hours_hold_back_all_but_what_is_urgent() {
     let hook = Receiver::start();
     let mut scene = Scene::of(TestRepo::with(&[

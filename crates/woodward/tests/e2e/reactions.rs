@@ -486,3 +486,36 @@ fn a_rule_answers_what_an_agent_asks() {
     assert_eq!(log.len(), 1, "{log:#?}");
     assert_eq!(log[0].note, "the agent asks: Which one?");
 }
+
+/// A daemon that dies between the word to the agent and the closing of its remarks leaves these
+/// pending, as they are put here.
+#[test]
+fn remarks_that_went_with_a_rejection_are_not_sent_again_after_a_crash() {
+    let scene = stage("");
+    scene.create("login", "Make the login work");
+    reviewed(&scene, "login", 1);
+    scene.ok(&["comment", "login", "a.txt:1", "-m", "one is too few"]);
+    scene.ok(&["comment", "login", "-m", "and say why"]);
+    scene.ok(&["reject", "login"]);
+    reviewed(&scene, "login", 2);
+    scene.ok(&["down"]);
+    let database = rusqlite::Connection::open(scene.daemon.state().join("woodward.db"));
+    let reopened = database.expect("a database").execute(
+        "UPDATE ledger SET state = 'pending', finished_at = NULL WHERE kind = 'comment'",
+        [],
+    );
+    assert_eq!(reopened.expect("rows"), 3, "two remarks, one announcement");
+    let noted: Vec<CommentView> = scene.json(&["comment", "login", "--list"]);
+    assert_eq!(noted.len(), 2);
+    assert!(noted.iter().all(|comment| comment.sent), "{noted:?}");
+    scene.refused(&["reject", "login"], 2, &["woodward comment login"]);
+    scene.ok(&["comment", "login", "-m", "a third"]);
+    scene.ok(&["reject", "login"]);
+    reviewed(&scene, "login", 3);
+    let told = prompts(&scene, "login");
+    assert!(
+        told[2].contains("a third") && !told[2].contains("too few"),
+        "{}",
+        told[2]
+    );
+}

@@ -2,7 +2,7 @@
 
 use woodward_agents::permission::Mode;
 use woodward_agents::terminal::tmux::{self, Session};
-use woodward_agents::{Ending, Event, Kind, Letter, Question, Spec};
+use woodward_agents::{Ending, Event, Kind, Letter, Question, QuickGate, Spec, StopCheck};
 use woodward_testkit::patience::until;
 
 use crate::scene::{Run, Scene, WOODWARD, exists, fresh, long_text};
@@ -54,6 +54,48 @@ fn it_works_by_itself_and_ends_when_nobody_is_attached() {
     assert!(talk.session.is_some() && talk.used.output > 0, "{talk:?}");
     assert_eq!(talk.last_text, "All done.");
     assert!(exists(&scene.tree().join("a.txt")));
+}
+
+#[test]
+fn it_is_told_once_what_it_leaves_however_long_the_look_takes() {
+    let scene = Scene::new();
+    // Longer than a title may say idle before that is believed.
+    let slow = "sleep 7; test -e b.txt || { echo 'b.txt is missing'; exit 1; }";
+    let check = StopCheck {
+        worktree: scene.tree(),
+        base: scene.repo.head("HEAD"),
+        gates: vec![QuickGate {
+            name: "slow".into(),
+            command: ["sh", "-c", slow].map(str::to_owned).into(),
+            shown: slow.into(),
+            paths: Vec::new(),
+            needs: Vec::new(),
+            env: Vec::new(),
+            timeout_ms: 60_000,
+        }],
+        env: vec!["PATH".into(), "HOME".into()],
+    };
+    let spec = Spec {
+        stop: Some(check),
+        ..spec(&scene)
+    };
+    scene
+        .api
+        .set_script("when b.txt is missing\nwrite b.txt=b; commit add both; say Both.");
+    let mut run = scene.start("stand-in: write a.txt=a; say Only one.", spec, &env(&scene));
+    completed(&run);
+    run.ends();
+    assert_eq!(run.talk().last_text, "Both.");
+    let events = run.events();
+    let told = events.iter().filter(
+        |event| matches!(event, Event::Note { text } if text.ends_with("uncommitted work in 1 file, `slow` fails")),
+    );
+    assert_eq!(told.count(), 1, "{events:?}");
+    let turns = events
+        .iter()
+        .filter(|event| matches!(event, Event::TurnEnded(_)));
+    assert_eq!(turns.count(), 1, "{events:?}");
+    assert!(exists(&scene.tree().join("b.txt")));
 }
 
 #[test]

@@ -21,7 +21,7 @@ const MARK: &str = "WOODWARD_STATE_DIR";
 
 pub(crate) struct Scene {
     pub(crate) api: ModelApi,
-    repo: TestRepo,
+    pub(crate) repo: TestRepo,
     /// Not where temporary files are: Codex's sandbox does not work there.
     directory: tempfile::TempDir,
 }
@@ -84,6 +84,7 @@ impl Scene {
             git_dirs: vec![git.clone(), git.join("worktrees/tree")],
             used_before: Usage::default(),
             terminal: true,
+            stop: None,
             command: Default::default(),
         }
     }

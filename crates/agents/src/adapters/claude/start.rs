@@ -1,14 +1,17 @@
-//! How Claude Code is started. Nothing of ours is written outside of the spec's home.
+//! How Claude Code is started. Nothing of ours is written outside of the run's directory and the spec's
+//! home.
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::files;
 use crate::program::Start;
 use crate::spec::{SessionId, Spec};
+use crate::stop::look::LOOK_MAX;
+use crate::terminal::hook;
 
 /// Tools that are asked about, whatever other settings allow, so that the project's rules hear of
 /// them. Otherwise an agent could write itself a permission into the worktree's own settings.
@@ -22,9 +25,13 @@ pub(crate) const ASKED: &[&str] = &[
 ];
 
 /// The command line, the variables, and the files that those name.
-pub(super) fn start(spec: &Spec, session: &SessionId) -> io::Result<Start> {
-    let settings = settings_file(&spec.home);
-    files::save_json(&settings, &json!({ "permissions": { "ask": ASKED } }))?;
+pub(super) fn start(dir: &Path, spec: &Spec, session: &SessionId) -> io::Result<Start> {
+    let settings = dir.join("claude-settings.json");
+    let mut wanted = json!({ "permissions": { "ask": ASKED } });
+    if spec.stop.is_some() {
+        wanted["hooks"] = hook::settings(dir, &["Stop"], LOOK_MAX)?;
+    }
+    files::save_json(&settings, &wanted)?;
     Ok(Start {
         argv: argv(spec, session, &settings),
         env: environment(spec)?,
@@ -48,10 +55,6 @@ pub(crate) fn environment(spec: &Spec) -> io::Result<Vec<(String, OsString)>> {
 
 fn variable(name: &str, value: &str) -> (String, OsString) {
     (name.to_owned(), value.into())
-}
-
-fn settings_file(home: &Path) -> PathBuf {
-    home.join("claude-settings.json")
 }
 
 fn argv(spec: &Spec, session: &SessionId, settings: &Path) -> Vec<String> {

@@ -170,6 +170,7 @@ impl<'a> Agents<'a> {
                 waiting_line: file.waiting_line,
             },
             own_config: file.own_config,
+            stop_check: file.stop_check,
             permissions: Rules {
                 mode: match permissions.mode {
                     Trust::Careful => Mode::Careful,

@@ -7,9 +7,11 @@ use woodward_core::Millis;
 
 use super::{bad, good, note};
 use crate::clock;
+use crate::config::OwnDaemon;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::git::VERSION_MIN;
+use crate::paths::own_config;
 
 /// Less room than this is worth a word; less than a quarter of it is trouble.
 const ROOM: u64 = 4 * 1024 * 1024 * 1024;
@@ -41,6 +43,14 @@ impl Engine {
             ),
         });
         checks.push(good("database", health.database));
+        let own = own_config(OwnDaemon::FILE);
+        if let Err(problem) = OwnDaemon::load(&own) {
+            checks.push(bad(
+                "daemon.yaml",
+                problem,
+                "repair it; until then nothing in it counts",
+            ));
+        }
         checks.push(room("disk", self.inner.options.paths.state()));
         let now = clock::now();
         for worker in self.inner.store.load_workers().await? {
