@@ -21,7 +21,7 @@ use transport::{Call, Target};
 use crate::{
     AnswerState, AskSecret, Asked, Changed, ChannelTest, CommentView, CostView, CreateTasks,
     CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules, GatesRun, Health, LogText,
-    MergePlan, NewQuestion, NoticeView, NotifyView, OpenProject, PlanMerge, ProjectView, QueueView,
+    MergePlan, NewQuestion, NoticeView, NotifyView, OpenProject, ProjectView, QueueView,
     ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail,
     TestChannels, Timeline, Undo,
 };
@@ -155,9 +155,10 @@ impl Client {
     }
 
     /// What would happen if tasks were merged.
-    pub async fn plan_merge(&self, wish: &PlanMerge) -> Result<MergePlan, ClientError> {
+    pub async fn plan_merge(&self, tasks: &[String]) -> Result<MergePlan, ClientError> {
         let target = self.project("/api/v1/queue/plan");
-        self.send(target, wish, PATIENCE).await
+        let target = target.with("task", &tasks.join(","));
+        self.fetch(target, PATIENCE).await
     }
 
     /// Has gates look at something, however long that takes.

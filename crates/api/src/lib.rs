@@ -28,8 +28,7 @@ pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};
 pub use queue::{
-    BranchQueue, FreezeQueue, FreezeView, MergePlan, PaceView, PlanMerge, PlannedMerge, QueueView,
-    QueuedTask,
+    BranchQueue, FreezeQueue, FreezeView, MergePlan, PaceView, PlannedMerge, QueueView, QueuedTask,
 };
 pub use reaction::{
     AskSecret, CommentView, NewComment, ReactionEntry, ReactionTest, ReactionTrial, ReactionView,

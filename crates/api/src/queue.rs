@@ -79,13 +79,6 @@ pub struct FreezeQueue {
     pub reason: Option<String>,
 }
 
-/// What would happen if these tasks were merged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanMerge {
-    /// The tasks.
-    pub tasks: Vec<String>,
-}
-
 /// What would happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergePlan {

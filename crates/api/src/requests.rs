@@ -76,7 +76,7 @@ pub struct MergeTask {
     #[serde(default)]
     pub commit: Option<CommitId>,
     /// Before all others.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
 }
 

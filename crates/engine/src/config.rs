@@ -112,7 +112,7 @@ pub struct Config {
 }
 
 /// How approved tasks land.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
     /// Whether every task must pass its gates by itself on top of those before it.
     pub strict: bool,
@@ -120,6 +120,8 @@ pub struct Queue {
     pub parallel: Option<u32>,
     /// Most tasks that are looked at together.
     pub batch: Option<u32>,
+    /// The remote whose branch is moved; only the local one otherwise.
+    pub remote: Option<String>,
 }
 
 /// An agent: the command that does the work.

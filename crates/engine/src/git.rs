@@ -21,6 +21,7 @@ mod merge;
 mod message;
 mod own_ref;
 mod place;
+mod remote;
 mod repo;
 mod rescue;
 mod trash;

@@ -11,6 +11,7 @@ pub(crate) mod met;
 mod place;
 mod recover;
 mod right;
+mod target;
 
 pub(crate) use place::{Place, Use, checkout, turn};
 pub(crate) use right::{HELD_BY_CHECKOUT, would_hold};

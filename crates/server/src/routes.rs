@@ -13,9 +13,8 @@ use woodward_api::{
     AnswerState, Approve, AskSecret, Asked, Changed, ChannelTest, Code, CommentView, CostView,
     CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules, GatesRun, Health,
     LogText, MergePlan, MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView,
-    OpenProject, PlanMerge, Problem, ProjectView, QueueView, ReactionEntry, ReactionTest,
-    ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Text, Timeline,
-    Undo,
+    OpenProject, Problem, ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView,
+    RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -50,7 +49,7 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/cost", get(cost))
         .route("/queue", get(queue))
         .route("/queue/freeze", post(freeze))
-        .route("/queue/plan", post(plan_merge))
+        .route("/queue/plan", get(plan_merge))
         .route("/gates", get(gates))
         .route("/gates/run", post(run_gates))
         .route("/notify", get(channels))
@@ -152,13 +151,12 @@ async fn freeze(
     to_the_end(async move { engine.queue_freeze(&asking.root, wish).await }).await
 }
 
-async fn plan_merge(
-    State(engine): State<Engine>,
-    asking: Wish,
-    body: Body<PlanMerge>,
-) -> Answer<MergePlan> {
-    let (asking, Json(wish)) = (asking?, body?);
-    answer(engine.plan_merge(&asking.root, &wish).await)
+async fn plan_merge(State(engine): State<Engine>, asking: Wish) -> Answer<MergePlan> {
+    let asking = asking?;
+    let names = asking.task.as_deref().unwrap_or_default().split(',');
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    let cwd = asking.cwd.as_deref();
+    answer(engine.plan_merge(&asking.root, cwd, &names).await)
 }
 
 async fn cost(State(engine): State<Engine>, asking: Wish) -> Answer<CostView> {

@@ -133,6 +133,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
                 strict: file.queue.strict,
                 parallel: file.queue.parallel.map(|most| most.value()),
                 batch: file.queue.batch.map(|most| most.value()),
+                remote: file.queue.remote.filter(|remote| !remote.trim().is_empty()),
             },
             notify: file.notify,
             environment,

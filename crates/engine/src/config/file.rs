@@ -250,6 +250,9 @@ pub(super) struct QueueFile {
     pub(super) parallel: Option<Count<1, 8>>,
     /// Most tasks that are looked at together. By default as many as is best for how often tasks fail.
     pub(super) batch: Option<Count<1, 32>>,
+    /// The remote whose branch is moved, such as `origin`: fetched before, pushed to, looked at
+    /// afterwards. By default only the local branch moves.
+    pub(super) remote: Option<String>,
 }
 
 /// What a landed task looks like on the main branch.

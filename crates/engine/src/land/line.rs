@@ -18,6 +18,7 @@ use woodward_store::Queued;
 use super::chain::{Added, Chain, Key, Link};
 use super::looks::{Done, Looks, Said, Wanted};
 use super::right::Right;
+use super::target::Seen;
 use super::{is_due, met};
 use crate::config::Config;
 use crate::error::{EngineError, Result};
@@ -46,6 +47,8 @@ pub(super) struct Line<'a> {
     verdicts: HashMap<TreeId, Arc<Said>>,
     /// The rules that the verdicts were made by.
     rules: Option<Arc<Config>>,
+    /// Where the remote's branch was, if it is one's.
+    seen: Seen,
     /// Entries that can't go now.
     aside: HashSet<Key>,
     /// Entries that don't fit on those before them, which go first.
@@ -80,6 +83,7 @@ impl<'a> Line<'a> {
             looks: Looks::default(),
             verdicts: HashMap::new(),
             rules: None,
+            seen: None,
             aside: HashSet::new(),
             unfitting: HashMap::new(),
         }
@@ -149,10 +153,13 @@ impl<'a> Line<'a> {
         if entries.is_empty() || freezes.iter().any(|freeze| freeze.branch == self.branch) {
             return Ok(None);
         }
-        let base = match project.repo.require_tip(self.branch).await {
+        let base = match self.right.base(self.branch, &mut self.seen).await {
             Ok(base) => base,
             Err(error) => {
-                let reason = String::from(EngineError::from(error).into_note());
+                if !self.right.is_of_the_world(&error) {
+                    return Err(error);
+                }
+                let reason = String::from(error.into_note());
                 for queued in entries {
                     self.hold(&queued, reason.clone()).await?;
                 }
@@ -493,6 +500,7 @@ impl<'a> Line<'a> {
             }
         }
         let links = self.chain.links()[..count].to_vec();
+        self.seen = None;
         let moved = self
             .right
             .move_branch(self.branch, members, &view.base, &links, &view.config)

@@ -13,7 +13,7 @@ impl Right<'_> {
     pub(super) async fn recover(&self, intent: &Intent) -> Result<()> {
         let repo = &self.project.repo;
         for _ in 0..ROUNDS {
-            let current = repo.tip(&intent.branch).await?;
+            let current = self.tip(&intent.branch).await?;
             let contains_new = match &current {
                 Some(current) => repo.is_ancestor(&intent.new, current).await?,
                 None => false,
@@ -29,15 +29,14 @@ impl Right<'_> {
                 Recovery::RecordVoid => return self.settle(intent, IntentState::Void).await,
                 Recovery::MoveRef => {
                     // The person may have changed files since the landing was planned.
-                    if let Some(checkout) = repo.checkout_of(&intent.branch).await?
-                        && !repo
-                            .blockers(&checkout, &intent.old, &intent.new)
-                            .await?
-                            .is_empty()
+                    if self
+                        .in_the_way(&intent.branch, &intent.old, &intent.new)
+                        .await?
+                        .is_some()
                     {
                         return self.settle(intent, IntentState::Void).await;
                     }
-                    let moved = repo
+                    let moved = self
                         .advance(&intent.branch, &intent.new, &intent.old)
                         .await?;
                     if moved == Advance::Advanced {

@@ -159,7 +159,8 @@ impl Right<'_> {
         old: &CommitId,
         new: &CommitId,
     ) -> Result<Option<Blocked>> {
-        in_the_way(&self.project.repo, branch, old, new).await
+        let shown = self.shown(branch, old).await?;
+        in_the_way(&self.project.repo, branch, &shown, new).await
     }
 
     pub(super) async fn hold(&self, queued: &Queued, reason: String) -> Result<()> {
@@ -236,7 +237,7 @@ impl Right<'_> {
             }
             Err(error) => return Err(error.into()),
         }
-        match repo.advance(branch, &new, old).await? {
+        match self.advance(branch, &new, old).await? {
             Advance::Advanced => {
                 tracing::info!(tasks = names.join(", "), commit = %new, "landed");
                 self.project.moved(branch, old, &new).await;
@@ -275,11 +276,18 @@ impl Right<'_> {
     /// Brings the person's checkout along and records what became of a landing.
     pub(super) async fn settle(&self, intent: &Intent, outcome: IntentState) -> Result<()> {
         let repo = &self.project.repo;
+        let mut shown = intent.old.clone();
+        if outcome == IntentState::Landed
+            && self.remote().await?.is_some()
+            && let Some(local) = self.catch_up(&intent.branch, &intent.new).await?
+        {
+            shown = local;
+        }
         if outcome == IntentState::Landed
             && repo.tip(&intent.branch).await?.as_ref() == Some(&intent.new)
             && let Some(checkout) = repo.checkout_of(&intent.branch).await?
         {
-            let followed = repo.follow(&checkout, &intent.old, &intent.new).await?;
+            let followed = repo.follow(&checkout, &shown, &intent.new).await?;
             for path in followed.left {
                 tracing::warn!(
                     path,

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use woodward_api::{
-    BranchQueue, Code, Done, FreezeQueue, FreezeView, MergePlan, PaceView, PlanMerge, PlannedMerge,
-    Problem, QueueView, QueuedTask,
+    BranchQueue, Code, Done, FreezeQueue, FreezeView, MergePlan, PaceView, PlannedMerge, Problem,
+    QueueView, QueuedTask,
 };
 use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, Note, State, Task, TaskId, TaskName};
@@ -257,14 +257,18 @@ impl Engine {
     ///
     /// # Errors
     /// When a task is not known.
-    pub async fn plan_merge(&self, root: &Path, wish: &PlanMerge) -> Answered<MergePlan> {
-        if wish.tasks.len() > PLANNED_MAX {
+    pub async fn plan_merge(
+        &self,
+        root: &Path,
+        cwd: Option<&Path>,
+        names: &[&str],
+    ) -> Answered<MergePlan> {
+        if names.len() > PLANNED_MAX {
             let what = format!("at most {PLANNED_MAX} tasks are planned at once");
             return Err(Problem::new(Code::Usage, what));
         }
         let mut founds = Vec::new();
-        for name in &wish.tasks {
-            let cwd = None;
+        for name in names {
             founds.push(self.find(&TaskRef { root, name, cwd }).await?);
         }
         let mut steps = Vec::new();

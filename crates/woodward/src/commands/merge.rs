@@ -2,8 +2,8 @@
 
 use clap::Args;
 use clap_complete::ArgValueCandidates;
+use woodward_api::MergeTask;
 use woodward_api::client::TaskAction;
-use woodward_api::{MergeTask, PlanMerge};
 use woodward_core::CommitId;
 
 use super::wait::{self, Until};
@@ -56,9 +56,9 @@ impl Merge {
 /// Says what would happen.
 async fn plan(session: &Session, tasks: &[String]) -> Outcome {
     let tasks: Result<Vec<String>, _> = tasks.iter().map(|task| session.task(task)).collect();
-    let wish = PlanMerge { tasks: tasks? };
+    let tasks = tasks?;
     let plan = session
-        .call(async |client| client.plan_merge(&wish).await)
+        .call(async |client| client.plan_merge(&tasks).await)
         .await?;
     session
         .out

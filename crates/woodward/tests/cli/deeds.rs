@@ -89,7 +89,7 @@ fn a_dry_run_changes_nothing() {
     let place = Place::new();
     let standin = place.daemon(agreeable);
     let seen: String = [
-        &["merge", "docs", "--dry-run"][..],
+        &["cancel", "docs", "--dry-run"][..],
         &["rm", "docs", "-n"],
         &["prompt", "docs", "more", "-n"],
         &["create", "a", "b", "--priority", "3", "-n"],
@@ -98,8 +98,8 @@ fn a_dry_run_changes_nothing() {
     .map(|args| place.seen(args))
     .collect();
     assert_snapshot!(seen, @"
-    $ woodward merge docs --dry-run
-    would merge docs, which is landed
+    $ woodward cancel docs --dry-run
+    would cancel docs, which is landed
     $ woodward rm docs -n
     would remove docs, which is landed
     $ woodward prompt docs more -n

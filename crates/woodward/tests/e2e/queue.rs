@@ -346,3 +346,74 @@ fn who_meets_anothers_change_is_told_what_it_was() {
     }
     until("caller ran twice", || scene.show("caller").runs.len() == 2);
 }
+
+#[test]
+fn with_a_remote_the_push_decides_and_the_local_branch_follows() {
+    let scene = scene("queue: { remote: origin }\n");
+    let around = scene.repo.around();
+    let git = |args: &[&str]| {
+        let done = Command::new("git").args(args).current_dir(around).output();
+        let done = done.expect("git runs");
+        assert!(done.status.success(), "git {args:?}: {done:?}");
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    };
+    git(&["clone", "-q", "--bare", "shop", "origin.git"]);
+    let origin = around.join("origin.git").display().to_string();
+    scene.repo.git(&["remote", "add", "origin", &origin]);
+    let theirs = || git(&["-C", "origin.git", "rev-parse", "main"]);
+
+    scene.create("one", "echo 1 > one.txt; exit 0");
+    scene.land("one");
+    assert_eq!(theirs(), scene.repo.head("main"));
+    assert_eq!(scene.repo.read("one.txt"), "1\n");
+
+    // Somebody else pushes: what lands goes on top, and the local branch gets both.
+    git(&["clone", "-q", "origin.git", "other"]);
+    std::fs::write(around.join("other/two.txt"), "2\n").expect("written");
+    git(&["-C", "other", "add", "."]);
+    let who = ["-c", "user.name=o", "-c", "user.email=o@example.com"];
+    git(&[
+        &["-C", "other"][..],
+        &who[..],
+        &["commit", "-qm", "two"][..],
+    ]
+    .concat());
+    git(&["-C", "other", "push", "-q"]);
+    let pushed = theirs();
+    scene.create("three", "echo 3 > three.txt; exit 0");
+    scene.land("three");
+    assert_eq!(theirs(), scene.repo.head("main"));
+    assert_eq!(scene.repo.head("main~1"), pushed);
+    assert_eq!(scene.repo.read("two.txt"), "2\n");
+    assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
+
+    // What only the person has is not pushed by us.
+    scene.repo.commit("mine", &[("mine.txt", "mine\n")]);
+    scene.create("four", "echo 4 > four.txt; exit 0");
+    scene.wait("four", "review");
+    scene.ok(&["merge", "four"]);
+    until("it is held", || scene.show("four").task.held.is_some());
+    let held = scene.show("four").task.held.unwrap();
+    assert!(held.contains("origin does not have"), "{held}");
+    scene.repo.git(&["push", "-q", "origin", "main"]);
+    scene.lands_by_itself("four");
+    assert_eq!(theirs(), scene.repo.head("main"));
+
+    // A remote that refuses loses nothing.
+    let hook = around.join("origin.git/hooks/pre-receive");
+    std::fs::write(&hook, "#!/bin/sh\nexit 1\n").expect("written");
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).expect("set");
+    let before = theirs();
+    scene.create("five", "echo 5 > five.txt; exit 0");
+    scene.wait("five", "review");
+    scene.ok(&["merge", "five"]);
+    until("it is held", || scene.show("five").task.held.is_some());
+    assert_eq!(
+        (theirs(), scene.repo.head("main")),
+        (before.clone(), before)
+    );
+    std::fs::remove_file(hook).expect("removed");
+    scene.lands_by_itself("five");
+    assert_eq!(theirs(), scene.repo.head("main"));
+}
