@@ -22,6 +22,7 @@ mod own_ref;
 mod place;
 mod repo;
 mod rescue;
+pub(crate) mod sides;
 mod trash;
 mod turn;
 mod worktree;
@@ -42,6 +43,7 @@ pub use merge::{Build, BuildSpec, Style};
 pub use message::{Signature, Trailers, compose};
 pub use repo::{CommitLine, FILE_MAX, OpenError, Repo, RepoFacts};
 pub use rescue::Rescue;
+pub use sides::Seen;
 pub use trash::{Removal, Removed, TrashEntry};
 pub use worktree::{Worktree, WorktreeSpec};
 

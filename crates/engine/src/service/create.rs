@@ -127,6 +127,7 @@ impl Engine {
                 review: draft.review,
                 budget: None,
                 paths: draft.paths,
+                anyway: draft.anyway,
                 labels: labels(draft.labels)?,
             },
             name,

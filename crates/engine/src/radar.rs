@@ -1,0 +1,4 @@
+//! The conflict radar.
+
+mod delta;
+pub mod picture;
