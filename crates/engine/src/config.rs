@@ -47,7 +47,7 @@ pub use branch::BranchPattern;
 pub use command::Command;
 pub use environment::{EnvPattern, OWN_PREFIX};
 pub use error::{ConfigError, Finding};
-pub use file::{MergeStyle, Runtime};
+pub use file::{ConflictPolicy, MergeStyle, Runtime};
 pub use gate::ScopeRule;
 pub use near::nearest;
 pub use notify::{ChannelSpec, Notify, Retry, Way};
@@ -100,10 +100,23 @@ pub struct Config {
     pub worktree: Worktree,
     /// What a landed task looks like on the main branch.
     pub merge_style: MergeStyle,
+    /// What is done about tasks under way whose changes meet.
+    pub conflicts: Conflicts,
     /// What of the environment agents, gates and setup commands see.
     pub environment: EnvRules,
     /// The most that is kept of one run's output.
     pub log_bytes_max: u64,
+}
+
+/// What is done about tasks under way whose changes meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflicts {
+    /// What is done, besides showing it.
+    pub policy: ConflictPolicy,
+    /// Files that are no reason to do anything, as patterns.
+    pub ignore: Vec<String>,
+    /// How many commits are looked at for files that change together.
+    pub history: u32,
 }
 
 /// An agent: the command that does the work.

@@ -7,6 +7,7 @@ mod attach;
 mod cancel;
 mod comment;
 mod completions;
+mod conflicts;
 pub(crate) mod cost;
 pub(crate) mod create;
 mod demo;
@@ -75,6 +76,7 @@ pub(crate) enum Command {
     Diff(diff::Diff),
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
+    Conflicts(conflicts::Conflicts),
     Cost(cost::Cost),
     Gate(gate::Gate),
     Notify(notify::Notify),
@@ -135,6 +137,7 @@ impl Command {
             Self::Attach(attach) => attach.run(session).await,
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
+            Self::Conflicts(conflicts) => conflicts.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
             Self::Gate(gate) => gate.run(session).await,
             Self::Notify(notify) => notify.run(session).await,

@@ -19,8 +19,8 @@ use super::near::nearest;
 use super::reaction;
 use super::tree::{Node, Step, Step::Item, Step::Key};
 use super::{
-    Budget, Config, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy, ReviewRule,
-    Spend, Worktree,
+    Budget, Config, Conflicts, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy,
+    ReviewRule, Spend, Worktree,
 };
 
 /// The most gates: as many as one fix cycle can be about.
@@ -129,6 +129,11 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
             base: file.orchestrator.base,
             worktree,
             merge_style: file.merge.style,
+            conflicts: Conflicts {
+                policy: file.conflicts.policy,
+                ignore: file.conflicts.ignore,
+                history: file.conflicts.history.value(),
+            },
             notify: file.notify,
             environment,
             log_bytes_max: file.logs.max_bytes.0,

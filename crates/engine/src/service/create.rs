@@ -136,7 +136,7 @@ impl Engine {
     }
 }
 
-fn task_name(given: &str) -> Result<TaskName, Problem> {
+pub(super) fn task_name(given: &str) -> Result<TaskName, Problem> {
     given
         .parse()
         .map_err(|refused: woodward_core::name::BadName| {

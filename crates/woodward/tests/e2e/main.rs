@@ -13,6 +13,7 @@ mod merge;
 mod notify;
 mod order;
 mod processes;
+mod radar;
 mod reactions;
 mod recover;
 mod repositories;
