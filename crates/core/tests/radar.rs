@@ -136,6 +136,25 @@ fn nobody_waits_for_what_failed_for_another_branch_or_against_a_persons_word() {
 }
 
 #[test]
+fn files_that_are_there_decide_where_both_are_about_such() {
+    let reach = |pattern: &str, covers: &[&str]| Reach {
+        grounded: BTreeSet::from([pattern.to_string()]),
+        covers: covers.iter().map(ToString::to_string).collect(),
+        ..declares(&[pattern])
+    };
+    let one = reach("a.txt", &["a.txt"]);
+    let sources = reach("src/**", &["src/a.rs", "src/b.rs"]);
+    assert_eq!(in_common(&one, &sources, &[], 9), []);
+    let exact = reach("src/a.rs", &["src/a.rs"]);
+    let met = in_common(&exact, &sources, &[], 9);
+    assert_eq!(met.len(), 1);
+    assert_eq!(met[0].what, "src/a.rs");
+    // A file that is yet to be is judged by the patterns.
+    let new = declares(&["src/new.rs"]);
+    assert_eq!(in_common(&new, &sources, &[], 9).len(), 1);
+}
+
+#[test]
 fn history_says_what_changes_together() {
     let commit = |files: &[&str]| files.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut history = vec![commit(&["a.rs", "a_test.rs"]); 4];

@@ -32,6 +32,12 @@ const COMPANIONS_MAX: usize = 50;
 pub struct Reach {
     /// Patterns that were declared.
     pub patterns: Vec<String>,
+    /// Those of them that files of the base match.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub grounded: BTreeSet<String>,
+    /// The files of the base that match one of them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub covers: BTreeSet<String>,
     /// Files that it has changed, or that its prompt names.
     pub files: BTreeSet<String>,
     /// Files that history says will change with them, and with which.
@@ -76,9 +82,20 @@ pub fn common(a: &Reach, b: &Reach, ignored: &[String], max: usize) -> Vec<Fores
             *known &= likely;
         }
     };
+    let both: Vec<&String> = a.covers.intersection(&b.covers).collect();
     for p in &a.patterns {
         for q in &b.patterns {
-            if intersect(p, q) {
+            // Where both are about files that are there, those decide: `a.txt` and `src/**` could
+            // meet in a file that nobody has thought of.
+            let meet = if a.grounded.contains(p) && b.grounded.contains(q) {
+                let matches_both = |file: &&String| {
+                    !is_ignored(file) && pattern::matches(p, file) && pattern::matches(q, file)
+                };
+                both.iter().any(|file| matches_both(file))
+            } else {
+                intersect(p, q)
+            };
+            if meet {
                 add(if narrower(p, q) { p } else { q }, false);
             }
         }

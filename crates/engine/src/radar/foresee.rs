@@ -46,15 +46,25 @@ impl Past {
     /// The files that a task will likely touch.
     pub(crate) fn reach(&self, patterns: &[String], named: &BTreeSet<String>) -> Reach {
         let patterns: Vec<String> = patterns.iter().take(REACH_MAX).cloned().collect();
-        let declared = self.files.iter().filter(|file| {
-            let hit = |it: &String| pattern::matches(it, file);
-            patterns.iter().any(hit)
-        });
-        let mut known: BTreeSet<String> = declared.take(REACH_MAX).cloned().collect();
+        let mut grounded = BTreeSet::new();
+        let mut covers = BTreeSet::new();
+        for it in &patterns {
+            let mut hits = self.files.iter().filter(|file| pattern::matches(it, file));
+            let room = REACH_MAX - covers.len().min(REACH_MAX);
+            let found: Vec<&String> = hits.by_ref().take(room).collect();
+            // What there is no room for is compared by its pattern.
+            if !found.is_empty() && hits.next().is_none() {
+                grounded.insert(it.clone());
+            }
+            covers.extend(found.into_iter().cloned());
+        }
+        let mut known = covers.clone();
         known.extend(named.iter().take(REACH_MAX).cloned());
         let likely = companions(&self.history, &known);
         Reach {
             patterns,
+            grounded,
+            covers,
             files: named.clone(),
             likely,
         }
