@@ -539,3 +539,117 @@ pub(crate) fn with_loose(committed: &Side, seen: &Seen) -> Side {
     }
     side
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::Door;
+    use woodward_testkit::TestRepo;
+
+    async fn open(repo: &TestRepo) -> (Repo, Worktree) {
+        let door = Door::new("sides-test");
+        let worktree = Worktree {
+            path: repo.root().to_owned(),
+            branch: "main".into(),
+            admin: repo.root().join(".git"),
+        };
+        let opened = Repo::discover(&door, repo.root()).await.unwrap();
+        (opened, worktree)
+    }
+
+    #[tokio::test]
+    async fn a_glance_sees_every_kind_of_loose_file() {
+        let files = [
+            ("kept", "k\n"),
+            ("edited", "e\n"),
+            ("staged", "s\n"),
+            ("gone", "g\n"),
+        ];
+        let repo = TestRepo::with(&files);
+        repo.write(".gitignore", "*.log\n");
+        repo.git(&["add", "."]);
+        repo.git(&["commit", "-q", "-m", "ignore"]);
+        let (opened, worktree) = open(&repo).await;
+        let clean = opened.glance(&worktree).await.unwrap();
+        assert_eq!((clean.loose.len(), clean.cut), (0, false));
+        let head = repo.git(&["rev-parse", "HEAD"]).parse().unwrap();
+        assert_eq!(clean.head, Some(head));
+
+        repo.write("edited", "other\n");
+        repo.write("staged", "other\n");
+        repo.git(&["add", "staged"]);
+        repo.git(&["rm", "-q", "gone"]);
+        repo.write("new dir/fil\u{e9}", "n\n");
+        repo.write("noise.log", "n\n");
+        let seen = opened.glance(&worktree).await.unwrap();
+        let kinds: Vec<(&str, bool, bool)> = seen
+            .loose
+            .iter()
+            .map(|file| {
+                (
+                    file.path.as_str(),
+                    file.committed.is_some(),
+                    file.now.is_some(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            kinds,
+            [
+                ("edited", true, true),
+                ("gone", true, false),
+                ("new dir/fil\u{e9}", false, true),
+                ("staged", true, true),
+            ]
+        );
+        let staged = repo.git(&["rev-parse", ":staged"]);
+        let now = |at: usize| seen.loose[at].now.as_ref().unwrap().content.clone();
+        assert_eq!(now(3), staged, "what is staged is an object already");
+        assert!(is_loose(&now(0)));
+
+        // Over what is committed: a file that is as it was is no change any more.
+        let side = with_loose(&Side::default(), &seen);
+        assert_eq!(side.files.len(), 4);
+        repo.write("edited", "e\n");
+        let again = opened.glance(&worktree).await.unwrap();
+        assert!(again.loose.iter().all(|file| file.path != "edited"));
+    }
+
+    #[tokio::test]
+    async fn history_is_read_commit_by_commit() {
+        let repo = TestRepo::with(&[("a", "1"), ("b", "1")]);
+        repo.commit("both", &[("a", "2"), ("c d", "2")]);
+        repo.git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
+        repo.commit("one", &[("b", "3")]);
+        let (opened, _) = open(&repo).await;
+        let tip = repo.git(&["rev-parse", "HEAD"]).parse().unwrap();
+        let touched = opened.touched_by_commits(&tip, 10).await.unwrap();
+        let touched: Vec<Vec<&str>> = touched
+            .iter()
+            .map(|files| files.iter().map(String::as_str).collect())
+            .collect();
+        assert_eq!(
+            touched,
+            [vec!["b"], vec![], vec!["a", "c d"], vec!["a", "b"]]
+        );
+        let last = opened.touched_by_commits(&tip, 1).await.unwrap();
+        assert_eq!(last.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn contents_come_by_name_and_large_ones_do_not() {
+        let large = "x".repeat(CONTENT_BYTES_MAX + 1);
+        let repo = TestRepo::with(&[("small", "s\n\n"), ("large", &large), ("empty", "")]);
+        let (opened, _) = open(&repo).await;
+        let id = |name: &str| repo.git(&["rev-parse", &format!("HEAD:{name}")]);
+        let (small, large, empty) = (id("small"), id("large"), id("empty"));
+        let missing = "0".repeat(40);
+        let found = opened
+            .contents(&[&small, &missing, &large, &empty])
+            .await
+            .unwrap();
+        assert_eq!(found.get(&small).map(Vec::as_slice), Some(&b"s\n\n"[..]));
+        assert_eq!(found.get(&empty).map(Vec::len), Some(0));
+        assert_eq!(found.len(), 2);
+    }
+}

@@ -19,8 +19,8 @@ pub(crate) fn conflicts(view: &ConflictsView, look: Look) -> String {
     }
     let begun = view.tasks.iter().filter(|task| task.begun).count();
     let mut answer = format!(
-        "{} · policy: {}\n",
-        count(begun.try_into().unwrap_or(u64::MAX), "task under way").replace("ways", "way"),
+        "{} under way · policy: {}\n",
+        count(begun.try_into().unwrap_or(u64::MAX), "task"),
         one_line(&view.policy)
     );
     if view.pairs.is_empty() {
@@ -237,7 +237,7 @@ pub(crate) fn check(found: &OverlapCheck, look: Look) -> String {
     if !found.unknown.is_empty() {
         let names: Vec<&str> = found.unknown.iter().map(TaskName::as_str).collect();
         answer += &format!(
-            "nothing is known of {}: it declares no paths and names no file\n",
+            "nothing is known of {}: no paths declared, no file named\n",
             names.join(", ")
         );
     }
@@ -349,12 +349,40 @@ mod tests {
 
     #[test]
     fn a_matrix_then_each_pair() {
-        assert_snapshot!(conflicts(&view(), Look::PLAIN), @"");
+        assert_snapshot!(conflicts(&view(), Look::PLAIN), @r#"
+        3 tasks under way · policy: serialise
+
+                           1  2  3  4
+          1  auth-api      -  X  !  ·
+          2  dashboard-ui  X  -  ·  ·
+          3  prices        !  ·  -  ?
+          4  docs          ·  ·  ?  -
+        X conflict · ! broken call · ? foreseen
+
+        X auth-api and dashboard-ui: conflict
+            src/login.rs:12-18  both change the same lines
+            src/main.rs  different places
+
+        ! auth-api and prices: broken call
+            prices changes `total` (src/price.rs), which auth-api newly uses in src/log…
+
+        ? docs and prices: foreseen
+            src/price.rs (declared or named)
+
+        docs waits for prices: both touch src/price.rs
+          ↳ woodward resume docs
+        "#);
     }
 
     #[test]
     fn a_pipe_gets_a_line_an_entry() {
-        assert_snapshot!(conflicts(&view(), Look::PIPED), @"");
+        assert_snapshot!(conflicts(&view(), Look::PIPED), @r#"
+        conflict	auth-api	dashboard-ui	src/login.rs:12-18  both change the same lines
+        conflict	auth-api	dashboard-ui	src/main.rs  different places
+        calls	auth-api	prices	prices changes `total` (src/price.rs), which auth-api newly uses in src/login.rs:7
+        foreseen	docs	prices	src/price.rs (declared or named)
+        waits	docs	prices	src/price.rs
+        "#);
     }
 
     #[test]
@@ -395,6 +423,12 @@ mod tests {
                 ],
             }],
         };
-        assert_snapshot!(check(&found, Look::PLAIN), @"");
+        assert_snapshot!(check(&found, Look::PLAIN), @r#"
+        a and b (open)
+            src/a.rs
+            src/b.rs  likely: changed with src/a.rs in 7 of 9 commits
+        nothing is known of docs: no paths declared, no file named
+        nothing was created
+        "#);
     }
 }

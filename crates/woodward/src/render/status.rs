@@ -291,7 +291,16 @@ mod tests {
             level: radar::Level::Conflict,
             what: "src/login.rs: both change the same lines".into(),
         }];
-        assert_snapshot!(status(&view, Look::PLAIN), @"");
+        assert_snapshot!(status(&view, Look::PLAIN), @r#"
+        shop on main · 1 of 4 running · 1 of 5 in review
+        note: woodward.yaml of main is not committed yet
+
+        Running (1)
+          dashboard-ui  working     12m  mine  plan 3/5 · 1 commit · 12k tokens
+            conflicts with auth-api: src/login.rs: both change the same lines
+
+        7 finished tasks not shown: woodward status --all
+        "#);
     }
 
     #[test]
