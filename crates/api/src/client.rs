@@ -19,11 +19,11 @@ pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, AskSecret, Asked, Changed, ChannelTest, CommentView, CostView, CreateTasks,
-    CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules, GatesRun, Health, LogText,
-    MergePlan, NewQuestion, NoticeView, NotifyView, OpenProject, ProjectView, QueueView,
-    ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail,
-    TestChannels, Timeline, Undo,
+    AnswerState, AskSecret, Asked, Changed, ChannelTest, CommentView, ConflictsView, CostView,
+    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules, GatesRun, Health,
+    LogText, MergePlan, NewQuestion, NoticeView, NotifyView, OpenProject, OverlapCheck,
+    ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret,
+    StatusView, TaskDetail, TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -136,6 +136,18 @@ impl Client {
     pub async fn cost(&self, since: Timestamp) -> Result<CostView, ClientError> {
         let target = self.project("/api/v1/cost");
         self.fetch(target.with("after", since.0), PATIENCE).await
+    }
+
+    /// Where tasks meet, after a fresh look.
+    pub async fn conflicts(&self) -> Result<ConflictsView, ClientError> {
+        self.fetch(self.project("/api/v1/conflicts"), PATIENCE)
+            .await
+    }
+
+    /// Which of these tasks would meet others; none is created.
+    pub async fn check_overlap(&self, request: &CreateTasks) -> Result<OverlapCheck, ClientError> {
+        let target = self.project("/api/v1/conflicts/check");
+        self.send(target, request, LONG_PATIENCE).await
     }
 
     /// The project's gates.

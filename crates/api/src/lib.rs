@@ -4,6 +4,7 @@
 //! a version. This crate never decides and never prints.
 
 pub mod client;
+mod conflict;
 mod cost;
 mod gate;
 mod logs;
@@ -17,6 +18,10 @@ mod requests;
 mod status;
 mod task;
 
+pub use conflict::{
+    ConflictTask, ConflictsView, ForeseenFile, ForeseenPair, MeetingNote, OverlapCheck, PairView,
+    WaitingView,
+};
 pub use cost::{CostView, RunCost};
 pub use gate::{
     FailureView, GateEvidence, GateRecord, GateRule, GateRules, GateView, GatesRun, RunGates,

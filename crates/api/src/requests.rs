@@ -30,6 +30,9 @@ pub struct TaskDraft {
     /// The files it should keep to, as patterns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
+    /// Whether it starts even where others that touch the same are under way.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub anyway: bool,
     /// Who looks before it lands; the project's rule otherwise.
     pub review: Option<ReviewRule>,
     /// What people and rules know it by, besides its name.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use woodward_core::attention::Attention;
 use woodward_core::{CommitId, EventSeq, StateKind, TaskId, TaskName, Timestamp};
 
+use crate::conflict::MeetingNote;
 use crate::project::ProjectView;
 
 /// A project at a glance.
@@ -80,6 +81,9 @@ pub struct TaskSummary {
     /// Why it is held back in the merge queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// Tasks under way whose changes don't fit its own, the worst first; the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meets: Vec<MeetingNote>,
 }
 
 /// How far a task is, from evidence.

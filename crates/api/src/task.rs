@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use woodward_core::{CommitId, MessageId, RunId, State, TaskName, Timestamp};
 
+use crate::conflict::PairView;
 use crate::gate::GateView;
 use crate::status::{Spent, TaskSummary};
 
@@ -46,6 +47,9 @@ pub struct TaskDetail {
     /// What about its change deserves a closer look, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<String>,
+    /// Tasks under way that its change meets, the worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<PairView>,
     /// Saved work that can be brought back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rescued: Vec<RescueView>,

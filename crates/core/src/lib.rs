@@ -3,7 +3,8 @@
 //! Everything Woodward decides is decided here, by pure functions over plain data: how a task
 //! changes ([`step`]), which tasks may start ([`schedule`]), how long to wait ([`backoff`]), whether
 //! another fix cycle is worth it ([`fix`]), what a person should do next ([`attention`]), what to
-//! do about a half-finished landing ([`landing`]), what a person is told ([`notice`]).
+//! do about a half-finished landing ([`landing`]), what a person is told ([`notice`]), where the changes
+//! of two tasks meet ([`radar`]).
 //!
 //! This crate never touches the world. It has no clock, no randomness, no file system, no network,
 //! no threads: it is `no_std`, and its dependency list is checked by `cargo xtask deps`. Time and
@@ -29,6 +30,7 @@ pub mod name;
 pub mod notice;
 pub mod policy;
 pub mod queue;
+pub mod radar;
 pub mod reaction;
 pub mod risk;
 pub mod schedule;

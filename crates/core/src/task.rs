@@ -43,6 +43,9 @@ pub struct TaskSpec {
     /// The files it should keep to, as patterns; no limit if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
+    /// Whether it starts even where others that touch the same are under way.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub anyway: bool,
     /// Who looks before it lands; the project's rule otherwise.
     pub review: Option<ReviewRule>,
     /// Its own budget; the project's otherwise.
@@ -63,6 +66,7 @@ impl Default for TaskSpec {
             model: None,
             yolo: false,
             paths: Vec::new(),
+            anyway: false,
             review: None,
             budget: None,
             labels: Vec::new(),

@@ -50,7 +50,7 @@ pub use command::Command;
 pub use daemon::{Listen, OwnDaemon};
 pub use environment::{EnvPattern, OWN_PREFIX};
 pub use error::{ConfigError, Finding};
-pub use file::{MergeStyle, Runtime};
+pub use file::{ConflictPolicy, MergeStyle, Runtime};
 pub use gate::ScopeRule;
 pub use near::nearest;
 pub use notify::{ChannelSpec, Notify, Retry, Way};
@@ -105,6 +105,8 @@ pub struct Config {
     pub merge_style: MergeStyle,
     /// How approved tasks land.
     pub queue: Queue,
+    /// What is done about tasks under way whose changes meet.
+    pub conflicts: Conflicts,
     /// What of the environment agents, gates and setup commands see.
     pub environment: EnvRules,
     /// The most that is kept of one run's output.
@@ -122,6 +124,17 @@ pub struct Queue {
     pub batch: Option<u32>,
     /// The remote whose branch is moved; only the local one otherwise.
     pub remote: Option<String>,
+}
+
+/// What is done about tasks under way whose changes meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflicts {
+    /// What is done, besides showing it.
+    pub policy: ConflictPolicy,
+    /// Files that are no reason to do anything, as patterns.
+    pub ignore: Vec<String>,
+    /// How many commits are looked at for files that change together.
+    pub history: u32,
 }
 
 /// An agent: the command that does the work.

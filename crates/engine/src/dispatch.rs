@@ -12,6 +12,7 @@ use crate::drive;
 use crate::engine::Inner;
 use crate::error::Result;
 use crate::project::Project;
+use crate::radar::foresee;
 
 /// The most tasks that one look claims.
 const CLAIMS_MAX: u32 = 64;
@@ -32,7 +33,8 @@ pub(crate) async fn claim(inner: &Arc<Inner>) -> Result<()> {
 
 async fn claim_in(inner: &Arc<Inner>, project: &Project) -> Result<()> {
     let now = crate::clock::now();
-    let due = inner.open_tasks(project.id()).await?.iter().any(|task| {
+    let tasks = inner.open_tasks(project.id()).await?;
+    let due = tasks.iter().any(|task| {
         task.state.kind() == StateKind::Queued
             && task.blockers.is_empty()
             && matches!(task.state, State::Queued { run_at, .. } if run_at <= now)
@@ -41,6 +43,7 @@ async fn claim_in(inner: &Arc<Inner>, project: &Project) -> Result<()> {
         return Ok(());
     }
     let config = project.config().await?;
+    let waiting = foresee::waiting(inner, project, &config, &tasks).await?;
     let request = ClaimRequest {
         claim: ClaimId::new(fresh_uuid()),
         worker: inner.worker,
@@ -49,6 +52,7 @@ async fn claim_in(inner: &Arc<Inner>, project: &Project) -> Result<()> {
         lease: inner.options.timing.length,
         limits: config.limits(),
         policy: config.policy(),
+        except: waiting.iter().map(|held| held.task).collect(),
     };
     let tasks = match inner.store.claim(request.clone()).await {
         Ok(Claims { tasks, .. }) => tasks,

@@ -32,6 +32,7 @@ use crate::land::Landers;
 use crate::notify::Notices;
 use crate::paths::Paths;
 use crate::project::Project;
+use crate::radar::Radar;
 use crate::start;
 use crate::supervise::Program;
 use crate::tail::Tail;
@@ -104,6 +105,8 @@ pub(crate) struct Inner {
     pub(crate) tail: Tail,
     /// What is on its way to people.
     pub(crate) notices: Notices,
+    /// Where tasks under way meet.
+    pub(crate) radar: Radar,
     /// Agents whose providers said to wait.
     pub(crate) waits: Waits,
     /// What tokens cost.
@@ -141,6 +144,7 @@ impl Engine {
             git: Door::new(options.paths.digest()),
             tail: Tail::default(),
             notices: Notices::default(),
+            radar: Radar::default(),
             waits: Waits::load(options.paths.state().join("agents/waits.json")),
             prices: price::Prices::load(&price::own_table()).unwrap_or_else(|error| {
                 tracing::warn!(error, "only the built-in prices count");

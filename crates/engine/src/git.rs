@@ -24,6 +24,7 @@ mod place;
 mod remote;
 mod repo;
 mod rescue;
+pub(crate) mod sides;
 mod trash;
 mod turn;
 mod worktree;
@@ -45,6 +46,7 @@ pub use merge::{Build, BuildSpec, Join, Reverse, Reversed, Style};
 pub use message::{Signature, Trailers, compose};
 pub use repo::{CommitLine, FILE_MAX, OpenError, Repo, RepoFacts};
 pub use rescue::Rescue;
+pub use sides::Seen;
 pub use trash::{Removal, Removed, TrashEntry};
 pub use worktree::{Worktree, WorktreeSpec};
 

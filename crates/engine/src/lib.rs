@@ -21,6 +21,7 @@ mod notify;
 pub mod paths;
 mod project;
 mod prompt;
+pub mod radar;
 mod reaction;
 mod removed;
 mod renew;

@@ -5,6 +5,7 @@
 
 mod act;
 mod comments;
+mod conflicts;
 mod cost;
 mod create;
 mod describe;

@@ -18,7 +18,7 @@ use crate::engine::{Database, Inner, Options};
 use crate::error::{EngineError, Result};
 use crate::paths::Paths;
 use crate::project::Project;
-use crate::{dispatch, drive, effects, files, git, land, notify, reaction, renew, tail};
+use crate::{dispatch, drive, effects, files, git, land, notify, radar, reaction, renew, tail};
 
 /// More digits than any process id has.
 const PID_MAX: u64 = 20;
@@ -195,6 +195,7 @@ pub(crate) fn loops(inner: &Arc<Inner>) {
     spawn(inner, notify::deliver);
     spawn(inner, notify::keep_awake);
     spawn(inner, reaction::run);
+    spawn(inner, radar::run);
     spawn(inner, |inner| every(inner, EXPIRE_EVERY, expire));
     spawn(inner, |inner| every(inner, RETAIN_EVERY, retain));
 }

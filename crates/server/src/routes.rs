@@ -10,11 +10,12 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
-    AnswerState, Approve, AskSecret, Asked, Changed, ChannelTest, Code, CommentView, CostView,
-    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules, GatesRun, Health,
-    LogText, MergePlan, MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView,
-    OpenProject, Problem, ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView,
-    RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Text, Timeline, Undo,
+    AnswerState, Approve, AskSecret, Asked, Changed, ChannelTest, Code, CommentView, ConflictsView,
+    CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules,
+    GatesRun, Health, LogText, MergePlan, MergeTask, NewComment, NewQuestion, Note, NoticeView,
+    NotifyView, OpenProject, OverlapCheck, Problem, ProjectView, QueueView, ReactionEntry,
+    ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels,
+    Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -50,6 +51,8 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/queue", get(queue))
         .route("/queue/freeze", post(freeze))
         .route("/queue/plan", get(plan_merge))
+        .route("/conflicts", get(conflicts))
+        .route("/conflicts/check", post(check_overlap))
         .route("/gates", get(gates))
         .route("/gates/run", post(run_gates))
         .route("/notify", get(channels))
@@ -163,6 +166,20 @@ async fn cost(State(engine): State<Engine>, asking: Wish) -> Answer<CostView> {
     let asking = asking?;
     let since = Timestamp(i64::try_from(asking.after).unwrap_or(i64::MAX));
     answer(engine.cost(&asking.root, since).await)
+}
+
+async fn conflicts(State(engine): State<Engine>, asking: Wish) -> Answer<ConflictsView> {
+    let asking = asking?;
+    answer(engine.conflicts(&asking.root).await)
+}
+
+async fn check_overlap(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<CreateTasks>,
+) -> Answer<OverlapCheck> {
+    let Json(tasks) = body?;
+    answer(engine.check_overlap(&asking?.root, tasks).await)
 }
 
 async fn gates(State(engine): State<Engine>, asking: Wish) -> Answer<GateRules> {

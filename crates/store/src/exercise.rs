@@ -81,6 +81,7 @@ cases! {
         priority_goes_first_but_age_wins_in_the_end,
         a_task_in_backoff_is_not_claimed_before_its_time,
         blocked_tasks_are_not_claimed,
+        what_is_excepted_is_passed_over,
         the_running_limit_holds_for_many_claimers_at_once,
         full_reviews_hold_new_work_and_say_so,
         claims_follow_the_plan_of_the_core,

@@ -112,6 +112,8 @@ pub struct ClaimRequest {
     pub limits: Limits,
     /// The policy the claims are recorded under.
     pub policy: Policy,
+    /// Tasks that are not to be claimed now, whatever their place in line.
+    pub except: Vec<TaskId>,
 }
 
 /// What was granted.

@@ -31,6 +31,7 @@ Look:
   attach       look at an agent's terminal and type into it; ctrl-q leaves
   diff         what a task changed
   timeline     what happened to a task                                 [history]
+  conflicts    where tasks under way meet: conflicts, broken calls, same files
   cost         what agents used, by task, agent, day or run
   gate         list, run and explain the project's checks
   wait         wait until tasks are ready, landed or idle

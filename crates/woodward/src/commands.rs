@@ -7,6 +7,7 @@ mod attach;
 mod cancel;
 mod comment;
 mod completions;
+mod conflicts;
 pub(crate) mod cost;
 pub(crate) mod create;
 mod demo;
@@ -76,6 +77,7 @@ pub(crate) enum Command {
     Diff(diff::Diff),
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
+    Conflicts(conflicts::Conflicts),
     Cost(cost::Cost),
     Gate(gate::Gate),
     Notify(notify::Notify),
@@ -137,6 +139,7 @@ impl Command {
             Self::Attach(attach) => attach.run(session).await,
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
+            Self::Conflicts(conflicts) => conflicts.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
             Self::Gate(gate) => gate.run(session).await,
             Self::Notify(notify) => notify.run(session).await,

@@ -32,6 +32,14 @@ const BENCHES: &[Row] = &[
         measures: "claims and transitions a second on SQLite and PostgreSQL",
     },
     Row {
+        name: "radar",
+        how: How::Bench {
+            package: "woodward-engine",
+            target: "radar",
+        },
+        measures: "the conflict radar against git merge-tree: cost, precision, recall",
+    },
+    Row {
         name: "lifecycle",
         how: How::Daemon,
         measures: "tasks from creation to landed against bare git, start-up, idling",

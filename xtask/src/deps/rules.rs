@@ -8,6 +8,7 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
     ("woodward-api", &["woodward-core"]),
     ("woodward-notify", &["woodward-core"]),
     ("woodward-sim", &["woodward-core"]),
+    ("woodward-symbols", &[]),
     ("woodward-testkit", &["woodward-api"]),
     (
         "woodward-engine",
@@ -17,6 +18,7 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
             "woodward-api",
             "woodward-agents",
             "woodward-notify",
+            "woodward-symbols",
         ],
     ),
     (

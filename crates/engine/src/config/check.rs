@@ -19,8 +19,8 @@ use super::near::nearest;
 use super::reaction;
 use super::tree::{Node, Step, Step::Item, Step::Key};
 use super::{
-    Budget, Config, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy, ReviewRule,
-    Spend, Worktree,
+    Budget, Config, Conflicts, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy,
+    ReviewRule, Spend, Worktree,
 };
 
 /// The most gates: as many as one fix cycle can be about.
@@ -134,6 +134,11 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
                 parallel: file.queue.parallel.map(|most| most.value()),
                 batch: file.queue.batch.map(|most| most.value()),
                 remote: file.queue.remote.filter(|remote| !remote.trim().is_empty()),
+            },
+            conflicts: Conflicts {
+                policy: file.conflicts.policy,
+                ignore: file.conflicts.ignore,
+                history: file.conflicts.history.value(),
             },
             notify: file.notify,
             environment,

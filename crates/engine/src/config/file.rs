@@ -45,6 +45,8 @@ pub(super) struct File {
     pub(super) worktree: WorktreeFile,
     /// How results land on the main branch.
     pub(super) merge: MergeFile,
+    /// What is done about tasks under way whose changes meet.
+    pub(super) conflicts: ConflictsFile,
     /// How often something may go wrong before a person is asked.
     pub(super) limits: LimitsFile,
     /// What tasks may cost.
@@ -266,6 +268,45 @@ pub enum MergeStyle {
     Merge,
     /// The task's commits, on top of the main branch.
     Rebase,
+}
+
+/// What is done about tasks under way whose changes meet.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Conflicts")]
+pub(super) struct ConflictsFile {
+    /// What is done, besides showing it in `woodward conflicts`.
+    pub(super) policy: ConflictPolicy,
+    /// Files that are no reason to warn, to hold or to wait, as patterns, such as `CHANGELOG.md`.
+    pub(super) ignore: Vec<String>,
+    /// How many commits are looked at for files that change together.
+    pub(super) history: Count<0, 10_000>,
+}
+
+impl Default for ConflictsFile {
+    fn default() -> Self {
+        Self {
+            policy: ConflictPolicy::default(),
+            ignore: Vec::new(),
+            history: Count::new(500),
+        }
+    }
+}
+
+/// What is done about tasks under way whose changes meet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConflictPolicy {
+    /// Nothing: it is only shown.
+    #[default]
+    Show,
+    /// Both agents are told of the other's change, once for each set of files and names.
+    Warn,
+    /// The younger of two that conflict is paused until the older has landed.
+    Hold,
+    /// Tasks that are foreseen to touch the same files start one after the other; those that meet all
+    /// the same are warned.
+    Serialise,
 }
 
 /// How often something may go wrong before a person is asked.

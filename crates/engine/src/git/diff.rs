@@ -77,6 +77,45 @@ impl Repo {
         })
     }
 
+    /// The same for some files only, moved ones not told apart.
+    pub(crate) async fn diff_of(
+        &self,
+        base: &CommitId,
+        side: Side<'_>,
+        paths: &[&str],
+        limit: usize,
+    ) -> Result<Patch, GitError> {
+        if paths.is_empty() {
+            return Ok(Patch {
+                text: Vec::new(),
+                cut: false,
+            });
+        }
+        let newer = self.side(side).await?;
+        let mut git = self
+            .git([
+                "diff-tree",
+                "-p",
+                "-r",
+                "--no-renames",
+                "--no-color",
+                "--no-ext-diff",
+                "--no-textconv",
+            ])
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .arg(base.as_str())
+            .arg(newer)
+            .arg("--");
+        for path in paths {
+            git = git.arg(path);
+        }
+        let answer = git.cut_at(limit).run().await?;
+        Ok(Patch {
+            text: answer.stdout,
+            cut: answer.cut,
+        })
+    }
+
     /// How much of which files changed from `base` to the other side.
     pub async fn numstat(
         &self,

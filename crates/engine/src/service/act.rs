@@ -1,14 +1,17 @@
 //! What a person does to a task.
 
 use woodward_api::{Answer, Approve, Code, Done, MergeTask, Problem, Text};
-use woodward_core::{CommitId, Fact, MessageId, Note, State, Task};
-use woodward_store::{NewMessage, fresh_uuid};
+use woodward_core::reaction::{Deed, Trigger};
+use woodward_core::{CommitId, Fact, MessageId, Millis, Note, State, Task};
+use woodward_store::{EntryKind, EntryState, NewEntry, NewMessage, RecordEntries, fresh_uuid};
 
 use super::create::empty_text;
 use super::{Answered, Found, TaskRef, person};
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::radar;
+use crate::reaction::Record;
 use crate::reaction::remarks;
 
 impl Engine {
@@ -181,14 +184,56 @@ impl Engine {
         Ok(hint(done, format!("go on: woodward resume {name}")))
     }
 
-    /// Lets a paused task go on.
+    /// Lets a paused task go on, or one start that waits for another that touches the same.
     ///
     /// # Errors
     /// When it is not paused, or its budget is used up.
     pub async fn resume(&self, wanted: &TaskRef<'_>) -> Answered<Done> {
         let found = self.find(wanted).await?;
+        if let State::Queued { .. } = found.task.state
+            && self
+                .is_held_back(&found.project, &found.config, &found.task)
+                .await?
+        {
+            return Ok(self.start_anyway(found).await?);
+        }
         let message = format!("{} goes on", found.task.name);
         Ok(self.tell(found, Fact::Resumed, message).await?)
+    }
+
+    /// Lets a task start although another that touches the same is under way.
+    async fn start_anyway(&self, found: Found) -> Result<Done> {
+        let name = found.task.name.clone();
+        let record = Record {
+            rule: radar::RULE.into(),
+            trigger: Trigger::MergeConflict,
+            deed: Deed::Notify,
+            task: Some(name.clone()),
+            head: None,
+            note: "it waited for a task that touches the same files".into(),
+            time: 0,
+            why: "a person lets it start".into(),
+            text: None,
+            unless_better: false,
+            outcome: Some("it starts all the same".into()),
+        };
+        let entry = NewEntry {
+            key: radar::foresee::freed_key(found.task.id),
+            kind: EntryKind::Reaction,
+            project: found.project.id(),
+            task: Some(found.task.id),
+            state: EntryState::Done,
+            wait: Millis(0),
+            doc: serde_json::json!(record),
+        };
+        let entries = RecordEntries {
+            entries: vec![entry],
+            ..RecordEntries::default()
+        };
+        self.inner.store.record_entries(entries).await?;
+        self.inner.look.notify_one();
+        self.done(found, format!("{name} starts all the same"))
+            .await
     }
 
     /// Tries a failed or cancelled task again.

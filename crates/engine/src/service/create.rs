@@ -127,6 +127,7 @@ impl Engine {
                 review: draft.review,
                 budget: None,
                 paths: draft.paths,
+                anyway: draft.anyway,
                 labels: labels(draft.labels)?,
             },
             name,
@@ -135,7 +136,7 @@ impl Engine {
     }
 }
 
-fn task_name(given: &str) -> Result<TaskName, Problem> {
+pub(super) fn task_name(given: &str) -> Result<TaskName, Problem> {
     given
         .parse()
         .map_err(|refused: woodward_core::name::BadName| {

@@ -61,6 +61,7 @@ impl Engine {
             .iter()
             .map(|task| (task.id, self.inner.evidence.of(task.id).risks))
             .collect();
+        others.behind = self.held_reasons(&project, &config, &tasks).await;
         let now = clock::now();
         let mut load = woodward_core::schedule::Load::default();
         for task in &tasks {
@@ -171,6 +172,12 @@ impl Engine {
             let all = project.repo.rescues(task.name.as_str()).await;
             all.unwrap_or_default()
         };
+        let conflicts = if brief || task.state.kind().is_finished() {
+            Vec::new()
+        } else {
+            let open = self.inner.open_tasks(project.id()).await?;
+            self.pairs_of(task, &open)
+        };
         Ok(TaskDetail {
             labels: found.task.spec.labels.clone(),
             task: self.summary(project, config, task).await?,
@@ -200,6 +207,7 @@ impl Engine {
                 .collect(),
             change,
             risks,
+            conflicts,
             rescued: rescued
                 .into_iter()
                 .map(|rescue| RescueView {

@@ -7,7 +7,7 @@ use woodward_core::attention::{TaskView, attention};
 use woodward_core::{State, Task, TaskId, TaskName};
 
 use crate::clock;
-use crate::config::Config;
+use crate::config::{Config, ConflictPolicy};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::land::HELD_BY_CHECKOUT;
@@ -30,6 +30,8 @@ pub(super) struct Others<'a> {
     pub(super) dependents: HashMap<TaskId, u32>,
     pub(super) queue: HashMap<TaskId, InLine>,
     pub(super) risks: HashMap<TaskId, u32>,
+    /// Why queued tasks wait for others that touch the same.
+    pub(super) behind: HashMap<TaskId, String>,
 }
 
 impl<'a> Others<'a> {
@@ -65,13 +67,23 @@ impl Engine {
         config: &Config,
         task: &Task,
     ) -> Result<TaskSummary> {
+        let meets = self.inner.radar.of(project.id());
         let mut waits_for = Vec::new();
+        for (other, ..) in meets.of(task.id) {
+            waits_for.extend(self.inner.store.load_task(other).await?);
+        }
         for on in task.blockers.keys() {
             waits_for.extend(self.inner.store.load_task(*on).await?);
         }
         let mut others = Others::of(&waits_for);
         if let State::Landing { .. } = task.state {
             others.queue = self.places(project).await?;
+        }
+        if let State::Queued { .. } = task.state
+            && config.conflicts.policy == ConflictPolicy::Serialise
+        {
+            let open = self.inner.open_tasks(project.id()).await?;
+            others.behind = self.held_reasons(project, config, &open).await;
         }
         Ok(self.summarise(project, config, &others, task))
     }
@@ -127,6 +139,10 @@ impl Engine {
                 format!("woodward show {}", task.name)
             });
         }
+        if let Some(reason) = others.behind.get(&task.id) {
+            attention.reason.clone_from(reason);
+            attention.command = Some(format!("woodward resume {}", task.name));
+        }
         let known = self.inner.evidence.of(task.id);
         let agent = task
             .spec
@@ -160,6 +176,7 @@ impl Engine {
             spent: spent(task.tally.spent),
             queue_position,
             held,
+            meets: self.meets(task, &others.names),
         }
     }
 }

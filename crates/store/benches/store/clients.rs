@@ -59,6 +59,7 @@ async fn client<S: Store>(
                 lease: Millis::from_mins(1),
                 limits: Limits::default(),
                 policy: policy.clone(),
+                except: Vec::new(),
             })
             .await?;
         let waited = asked.elapsed();

@@ -127,6 +127,30 @@ pub(super) async fn blocked_tasks_are_not_claimed(store: Arc<dyn Store>) {
     assert_eq!(ids(&world.claim(5).await.tasks), [first.id]);
 }
 
+pub(super) async fn what_is_excepted_is_passed_over(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let first = world.queued("first").await;
+    let second = world.queued("second").await;
+    let third = world.queued("third").await;
+    let request = ClaimRequest {
+        except: vec![first.id],
+        ..world.request(1)
+    };
+    let claims = world.store.claim(request).await.expect("claims");
+    assert_eq!(
+        ids(&claims.tasks),
+        [second.id],
+        "the next in line goes first"
+    );
+    let request = ClaimRequest {
+        except: vec![first.id, third.id],
+        ..world.request(5)
+    };
+    let claims = world.store.claim(request).await.expect("claims");
+    assert!(claims.tasks.is_empty());
+    assert_eq!(ids(&world.claim(5).await.tasks), [first.id, third.id]);
+}
+
 pub(super) async fn the_running_limit_holds_for_many_claimers_at_once(store: Arc<dyn Store>) {
     let world = World::on(store).await;
     for n in 0..20 {

@@ -143,6 +143,7 @@ impl World {
             lease: LONG,
             limits: Limits::default(),
             policy: self.policy.clone(),
+            except: Vec::new(),
         }
     }
 

@@ -54,16 +54,28 @@ impl Op for Claim {
         if admission.start_max == 0 {
             return Ok(claims);
         }
-        let picked = conn
+        // Those left out may be the first in line: as many more are looked at.
+        let except = u32::try_from(request.except.len()).unwrap_or(u32::MAX);
+        let mut picked = conn
             .query(
                 locking::<C>(PICK_SQLITE, PICK_POSTGRES),
                 &[
                     request.project.into(),
                     Param::Int(i64::from(admission.fresh)),
-                    admission.start_max.into(),
+                    admission.start_max.saturating_add(except).into(),
                 ],
             )
             .await?;
+        if !request.except.is_empty() {
+            let mut wanted = Vec::with_capacity(picked.len());
+            for row in picked {
+                if !request.except.contains(&tasks::read(&row, 0)?.id) {
+                    wanted.push(row);
+                }
+            }
+            wanted.truncate(admission.start_max as usize);
+            picked = wanted;
+        }
         for (place, row) in picked.iter().enumerate() {
             let is_last = place + 1 == picked.len();
             claims.tasks.push(self.take(conn, row, is_last).await?);

@@ -229,6 +229,7 @@ impl Pair {
                 },
                 limits,
                 policy: self.policy.clone(),
+                except: Vec::new(),
             })
             .await
             .map_err(|error| error.to_string())?;

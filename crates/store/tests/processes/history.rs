@@ -215,6 +215,7 @@ async fn claim_and_complete(store: Arc<dyn Store>, actor: Actor, thread: usize) 
             lease: Millis(lease),
             limits: Limits::default(),
             policy: policy(),
+            except: Vec::new(),
         };
         let asked_at = now();
         let claims = store.claim(request).await.expect("claims");

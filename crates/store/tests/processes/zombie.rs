@@ -179,6 +179,7 @@ async fn claim(store: &dyn Store, actor: &Actor) -> Task {
         lease: Millis(50),
         limits: Limits::default(),
         policy: Policy::default(),
+        except: Vec::new(),
     };
     let claims = store.claim(request).await.expect("claims");
     claims.tasks.into_iter().next().expect("a task is in line")

@@ -20,7 +20,7 @@ use crate::{complete, input};
 /// Create tasks: each gets a branch, a worktree and an agent of its own
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward create auth-api dashboard-ui      drafts; each waits for its prompt\n  woodward create fix-login -p \"Fix #12\"     starts at once\n  woodward create docs -p - < spec.md --after fix-login --priority 5\n  woodward create -f plan.md                 many tasks: `## name`, then its prompt\n  woodward create -f plan.yaml               a list of {name, prompt, after, …}"
+    before_help = "Examples:\n  woodward create auth-api dashboard-ui      drafts; each waits for its prompt\n  woodward create fix-login -p \"Fix #12\"     starts at once\n  woodward create docs -p - < spec.md --after fix-login --priority 5\n  woodward create -f plan.md                 many tasks: `## name`, then its prompt\n  woodward create -f plan.yaml               a list of {name, prompt, after, …}\n  woodward create -f plan.md --check         would they get in each other's way?"
 )]
 pub(crate) struct Create {
     /// Names of the tasks
@@ -67,6 +67,12 @@ pub(crate) struct Create {
     /// What people and rules know it by; may be given several times
     #[arg(long = "label", value_name = "LABEL")]
     labels: Vec<String>,
+    /// Start even where others that touch the same are under way
+    #[arg(long)]
+    anyway: bool,
+    /// Only say which of them would touch the same files, from their paths, their prompts and history
+    #[arg(long)]
+    check: bool,
     #[command(flatten)]
     dry: Dry,
 }
@@ -109,6 +115,14 @@ impl Create {
             tasks: checked(tasks)?,
             key: Some(fresh_uuid().to_string()),
         };
+        if self.check {
+            let found = session
+                .call(async |client| client.check_overlap(&request).await)
+                .await?;
+            return session
+                .out
+                .answer(&found, |look| render::conflicts::check(&found, look));
+        }
         if self.dry.dry_run {
             return session.out.answer(&request.tasks, |_| {
                 render::create::would_create(&request.tasks)
@@ -150,6 +164,7 @@ impl Create {
             task.agent = task.agent.take().or_else(|| self.agent.clone());
             task.model = task.model.take().or_else(|| self.model.clone());
             task.yolo |= self.yolo;
+            task.anyway |= self.anyway;
             task.paths.extend(self.paths.iter().cloned());
             task.base = task.base.take().or_else(|| self.base.clone());
             task.review = task.review.or(self.review.map(Into::into));

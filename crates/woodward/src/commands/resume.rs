@@ -9,7 +9,7 @@ use crate::complete;
 use crate::failure::Outcome;
 use crate::session::Session;
 
-/// Let paused tasks go on where they were
+/// Let paused tasks go on, or tasks start that wait for others that touch the same
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:\n  woodward resume fix-login")]
 pub(crate) struct Resume {

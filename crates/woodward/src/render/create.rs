@@ -58,6 +58,9 @@ fn wishes(draft: &TaskDraft) -> String {
     if !draft.paths.is_empty() {
         wishes += &format!("; keeps to {}", draft.paths.join(", "));
     }
+    if draft.anyway {
+        wishes += "; waits for nobody";
+    }
     if let Some(base) = &draft.base {
         wishes += &format!("; base {base}");
     }

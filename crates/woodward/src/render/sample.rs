@@ -45,6 +45,7 @@ pub(crate) fn task(
         spent: None,
         queue_position: None,
         held: None,
+        meets: Vec::new(),
     }
 }
 

@@ -57,6 +57,18 @@ pub(crate) fn show(detail: &TaskDetail, zone: &TimeZone, look: Look) -> String {
         .map(|risk| format!("it {}", one_line(risk)))
         .collect();
     answer += &card.section("Look closer", &card.fitted(&risks));
+    let met: Vec<String> = detail
+        .conflicts
+        .iter()
+        .take(ENTRIES_MAX)
+        .flat_map(|pair| {
+            let name = &detail.task.name;
+            let other = if pair.a == *name { &pair.b } else { &pair.a };
+            let said = super::conflicts::entries(pair).into_iter();
+            said.map(move |entry| format!("{other} ({}): {entry}", pair.level))
+        })
+        .collect();
+    answer += &card.section("Meets", &card.fitted(&met));
     answer += &card.section("Runs", &card.fitted(&card.runs(&detail.runs)));
     answer += &card.section("Messages", &card.fitted(&card.messages(&detail.messages)));
     let rescued: Vec<String> = detail
@@ -298,6 +310,7 @@ mod tests {
                 removed: 4,
             }),
             risks: vec!["touches access or secrets (src/auth.rs)".into()],
+            conflicts: Vec::new(),
             rescued: vec![RescueView {
                 reference: "refs/woodward/rescue/auth-api/1".into(),
                 commit,

@@ -1,7 +1,8 @@
 //! `status`: what needs the person, then what runs, then what waits, then the rest.
 
-use woodward_api::{Load, StatusView, TaskSummary};
+use woodward_api::{Load, MeetingNote, StatusView, TaskSummary};
 use woodward_core::attention::Level;
+use woodward_core::radar;
 use woodward_core::{StateKind, Timestamp};
 
 use super::progress::progress;
@@ -170,6 +171,14 @@ impl Table {
         if matches!(group, Group::NeedsYou | Group::Waiting) {
             rows += &self.advice(task);
         }
+        for meeting in &task.meets {
+            let line = meets(meeting);
+            let tone = match meeting.level {
+                radar::Level::Conflict => Tone::Bad,
+                _ => Tone::Needs,
+            };
+            rows += &format!("    {}\n", look.paint(tone, &look.fit(&line, 4)));
+        }
         rows
     }
 
@@ -190,6 +199,15 @@ impl Table {
             format!("    {}\n    ↳ {painted}\n", look.fit(&reason, 4))
         }
     }
+}
+
+/// How a task meets another.
+pub(crate) fn meets(meeting: &MeetingNote) -> String {
+    let how = match meeting.level {
+        radar::Level::Conflict => "conflicts with",
+        _ => "meets",
+    };
+    format!("{how} {}: {}", meeting.with, one_line(&meeting.what))
 }
 
 /// Amber is for the person, red for what is broken; never both.
@@ -258,6 +276,28 @@ mod tests {
             it has no prompt yet  ↳ woodward prompt docs "…"
           prices                landing      0s  mine  place 1 in line
             it is in the merge queue
+
+        7 finished tasks not shown: woodward status --all
+        "#);
+    }
+
+    #[test]
+    fn whoever_meets_another_says_so() {
+        let mut view = sample::status();
+        view.tasks
+            .retain(|task| task.name.as_str() == "dashboard-ui");
+        view.tasks[0].meets = vec![MeetingNote {
+            with: "auth-api".parse().expect("a good name"),
+            level: radar::Level::Conflict,
+            what: "src/login.rs: both change the same lines".into(),
+        }];
+        assert_snapshot!(status(&view, Look::PLAIN), @r#"
+        shop on main · 1 of 4 running · 1 of 5 in review
+        note: woodward.yaml of main is not committed yet
+
+        Running (1)
+          dashboard-ui  working     12m  mine  plan 3/5 · 1 commit · 12k tokens
+            conflicts with auth-api: src/login.rs: both change the same lines
 
         7 finished tasks not shown: woodward status --all
         "#);

@@ -26,6 +26,7 @@ fn detail(state: StateKind, question: Option<QuestionView>) -> TaskDetail {
         gates: Vec::new(),
         change: None,
         risks: Vec::new(),
+        conflicts: Vec::new(),
         rescued: Vec::new(),
     }
 }

@@ -28,6 +28,7 @@ fn detail(state: StateKind, level: Level) -> TaskDetail {
         gates: Vec::new(),
         change: None,
         risks: Vec::new(),
+        conflicts: Vec::new(),
         rescued: Vec::new(),
     }
 }

@@ -14,6 +14,7 @@ mod notify;
 mod order;
 mod processes;
 mod queue;
+mod radar;
 mod reactions;
 mod recover;
 mod repositories;

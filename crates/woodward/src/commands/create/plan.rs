@@ -90,6 +90,8 @@ struct Entry {
     review: Option<ReviewRule>,
     #[serde(default)]
     labels: Names,
+    #[serde(default)]
+    anyway: bool,
 }
 
 /// One name, or a list of them.
@@ -140,6 +142,7 @@ fn yaml(text: &str) -> Result<Vec<TaskDraft>, String> {
         base: entry.base,
         review: entry.review,
         labels: entry.labels.into(),
+        anyway: entry.anyway,
     };
     entries
         .map(|entries| entries.into_iter().map(draft).collect())
