@@ -22,11 +22,12 @@ pub(crate) struct Ended {
     pub(crate) state: Option<State>,
 }
 
-/// One commit of the target branch.
+/// One commit of a target branch's first-parent line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Landing {
     pub(crate) commit: String,
-    pub(crate) task: String,
+    /// The tasks that it brings, once for each commit that names one.
+    pub(crate) tasks: Vec<String>,
     pub(crate) intent: String,
 }
 
@@ -58,11 +59,13 @@ pub(crate) fn landed_wrongly(tasks: &[Ended], landings: &[Landing]) -> (Vec<Stri
     let mut by_task: BTreeMap<&str, &Landing> = BTreeMap::new();
     let mut intents = BTreeSet::new();
     for landing in landings {
-        if by_task.insert(&landing.task, landing).is_some() {
-            twice.push(format!("{} is on main twice", landing.task));
+        for task in &landing.tasks {
+            if by_task.insert(task, landing).is_some() {
+                twice.push(format!("{task} is on a branch twice"));
+            }
         }
         if !intents.insert(&landing.intent) {
-            twice.push(format!("intent {} is on main twice", landing.intent));
+            twice.push(format!("intent {} is on a branch twice", landing.intent));
         }
     }
     let mut unlike = Vec::new();
@@ -74,11 +77,11 @@ pub(crate) fn landed_wrongly(tasks: &[Ended], landings: &[Landing]) -> (Vec<Stri
         let name = task.script.name.as_str();
         recorded.insert(name);
         match by_task.get(name) {
-            None => unlike.push(format!("{name} is landed on record but not on main")),
+            None => unlike.push(format!("{name} is landed on record but not on its branch")),
             Some(on_main) => {
                 if on_main.intent != intent.to_string() || on_main.commit != commit.as_str() {
                     unlike.push(format!(
-                        "{name} is on record as {commit} by {intent}, on main it is {} by {}",
+                        "{name} is on record as {commit} by {intent}, on its branch it is {} by {}",
                         on_main.commit, on_main.intent
                     ));
                 }
@@ -86,28 +89,36 @@ pub(crate) fn landed_wrongly(tasks: &[Ended], landings: &[Landing]) -> (Vec<Stri
         }
     }
     for name in by_task.keys().filter(|name| !recorded.contains(*name)) {
-        unlike.push(format!("{name} is on main but not landed on record"));
+        unlike.push(format!("{name} is on a branch but not landed on record"));
     }
     (twice, unlike)
 }
 
-/// The landings on the target branch, oldest first, and commits there that are none.
-pub(crate) fn landings(stage: &Stage) -> Result<(Vec<Landing>, Vec<String>)> {
-    let format = "--format=%H%x1f%(trailers:key=Woodward-Task,valueonly,separator=%x2C)%x1f\
-                  %(trailers:key=Woodward-Intent,valueonly,separator=%x2C)";
-    let log = stage.git(&["log", "--first-parent", "--reverse", format, "main"])?;
+/// The landings on a target branch, oldest first, and commits there that are none.
+pub(crate) fn landings(stage: &Stage, branch: &str) -> Result<(Vec<Landing>, Vec<String>)> {
+    let trailer = |key: &str| format!("--format=%(trailers:key={key},valueonly,separator=%x20)");
+    let list = [
+        "rev-list",
+        "--first-parent",
+        "--parents",
+        "--reverse",
+        branch,
+    ];
+    let list = stage.git(&list)?;
     let mut found = Vec::new();
     let mut foreign = Vec::new();
     // The first one is the project itself.
-    for line in log.lines().skip(1) {
-        let mut fields = line.split('\u{1f}').map(str::to_owned);
-        let mut next = || fields.next().unwrap_or_default();
+    for line in list.lines().skip(1) {
+        let mut commits = line.split(' ');
+        let commit = commits.next().unwrap_or_default().to_owned();
+        let range = format!("{}..{commit}", commits.next().unwrap_or_default());
+        let tasks = stage.git(&["log", &trailer("Woodward-Task"), &range])?;
         let landing = Landing {
-            commit: next(),
-            task: next(),
-            intent: next(),
+            tasks: tasks.split_whitespace().map(str::to_owned).collect(),
+            intent: stage.git(&["log", "-1", &trailer("Woodward-Intent"), &commit])?,
+            commit,
         };
-        if landing.task.is_empty() || landing.intent.is_empty() {
+        if landing.tasks.is_empty() || landing.intent.is_empty() {
             foreign.push(format!("{} has no trailers", landing.commit));
         } else {
             found.push(landing);
@@ -116,14 +127,14 @@ pub(crate) fn landings(stage: &Stage) -> Result<(Vec<Landing>, Vec<String>)> {
     Ok((found, foreign))
 }
 
-/// Commits of the target branch on which the project's check fails.
-pub(crate) fn red_commits(stage: &Stage) -> Result<Vec<String>> {
-    let clone = stage.scratch("judge");
+/// Commits of a target branch on which the project's check fails.
+pub(crate) fn red_commits(stage: &Stage, branch: &str) -> Result<Vec<String>> {
+    let clone = stage.scratch(&format!("judge-{branch}"));
     let (from, to) = (stage.repo(), clone.display().to_string());
     let from = from.display().to_string();
     stage.git(&["clone", "--quiet", "--no-checkout", "--shared", &from, &to])?;
     let mut red = Vec::new();
-    let commits = stage.git(&["rev-list", "--first-parent", "--reverse", "main"])?;
+    let commits = stage.git(&["rev-list", "--first-parent", "--reverse", branch])?;
     for commit in commits.lines() {
         stage.git_in(
             &clone,

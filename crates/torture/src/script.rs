@@ -15,6 +15,9 @@ pub(crate) const AGENT: &str = include_str!("../scripts/agent.sh");
 /// The project's check.
 pub(crate) const CHECK: &str = include_str!("../scripts/check.sh");
 
+/// The branches that tasks land on.
+pub(crate) const BRANCHES: [&str; 2] = ["main", "release"];
+
 /// How a task must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -30,6 +33,7 @@ pub(crate) struct Script {
     pub(crate) name: String,
     pub(crate) words: String,
     pub(crate) ending: Ending,
+    pub(crate) branch: &'static str,
 }
 
 impl Script {
@@ -70,6 +74,7 @@ impl Script {
             name: format!("t-{number}"),
             words: words.join(" "),
             ending,
+            branch: BRANCHES[usize::from(rng.u32(0..100) < 30)],
         }
     }
 
@@ -77,6 +82,7 @@ impl Script {
         TaskDraft {
             name: self.name.clone(),
             prompt: Some(self.words.clone()),
+            base: Some(self.branch.to_owned()),
             ..TaskDraft::default()
         }
     }
@@ -103,7 +109,11 @@ pub(crate) fn build(stage: &Stage, concurrent: usize, review: &str) -> anyhow::R
              backoff: 100ms, backoffMax: 500ms }}\n"
         ),
     )?;
-    stage.commit("the project")
+    stage.commit("the project")?;
+    for branch in BRANCHES.iter().filter(|branch| **branch != "main") {
+        stage.git(&["branch", branch])?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -123,16 +123,26 @@ fn judged(
     left: Vec<String>,
     orphans: Vec<String>,
 ) -> Result<Report> {
-    let (landings, foreign) = judge::landings(stage)?;
-    let (twice, unlike) = judge::landed_wrongly(tasks, &landings);
+    let (mut landings, mut foreign, mut red) = (Vec::new(), Vec::new(), Vec::new());
     let mut report = Report::default();
     report.tell("tasks created", tasks.len());
-    report.tell("tasks on main", landings.len());
+    for branch in script::BRANCHES {
+        let (landed, strange) = judge::landings(stage, branch)?;
+        let count = landed.iter().map(|it| it.tasks.len()).sum::<usize>();
+        report.tell(&format!("tasks on {branch}"), count);
+        landings.extend(landed);
+        foreign.extend(strange);
+        red.extend(judge::red_commits(stage, branch)?);
+    }
+    let together = landings.iter().filter(|it| it.tasks.len() > 1);
+    let together: usize = together.map(|it| it.tasks.len()).sum();
+    report.tell("tasks that landed with others", together);
+    let (twice, unlike) = judge::landed_wrongly(tasks, &landings);
     report.none("tasks lost", judge::lost(tasks));
     report.none("landed twice", twice);
-    report.none("record and main differ", unlike);
-    report.none("foreign commits on main", foreign);
-    report.none("red commits on main", judge::red_commits(stage)?);
+    report.none("record and branch differ", unlike);
+    report.none("foreign commits", foreign);
+    report.none("red commits", red);
     report.none("orphan processes after 5 s", orphans);
     report.none(
         "stale locks",

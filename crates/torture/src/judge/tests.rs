@@ -12,6 +12,7 @@ fn ended(name: &str, ending: Ending, state: Option<State>) -> Ended {
         name: name.into(),
         words: String::new(),
         ending,
+        branch: "main",
     };
     Ended { script, state }
 }
@@ -26,7 +27,7 @@ fn landed(commit: char, intent: u8) -> Option<State> {
 fn landing(commit: char, task: &str, intent: u8) -> Landing {
     Landing {
         commit: commit.to_string().repeat(40),
-        task: task.into(),
+        tasks: vec![task.into()],
         intent: uuid(intent),
     }
 }
@@ -84,7 +85,7 @@ fn a_planted_red_commit_is_found() {
     stage.write("tests/0-a.t", "a\nplain\n").unwrap();
     stage.write("count/0", "1\n").unwrap();
     stage.commit("good").unwrap();
-    assert_eq!(red_commits(&stage).unwrap(), Vec::<String>::new());
+    assert_eq!(red_commits(&stage, "main").unwrap(), Vec::<String>::new());
     std::fs::remove_dir_all(stage.scratch("judge")).unwrap();
     stage.write("tests/0-b.t", "b\nplain\n").unwrap();
     stage
@@ -94,7 +95,7 @@ fn a_planted_red_commit_is_found() {
     stage
         .commit("repaired: the commit before stays red")
         .unwrap();
-    let red = red_commits(&stage).unwrap();
+    let red = red_commits(&stage, "main").unwrap();
     assert_eq!(red.len(), 1, "{red:?}");
     assert!(
         red[0].contains("count/0 says 1, but there are 2"),
