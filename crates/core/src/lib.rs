@@ -30,6 +30,7 @@ pub mod notice;
 pub mod policy;
 pub mod queue;
 pub mod reaction;
+pub mod regenerate;
 pub mod risk;
 pub mod schedule;
 pub mod state;

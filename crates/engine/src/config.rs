@@ -21,6 +21,7 @@ mod messages;
 mod near;
 mod notify;
 mod reaction;
+pub mod regenerate;
 pub mod render;
 mod schema;
 #[cfg(test)]
@@ -52,6 +53,7 @@ pub use gate::ScopeRule;
 pub use near::nearest;
 pub use notify::{ChannelSpec, Notify, Retry, Way};
 pub use reaction::Reaction;
+pub use regenerate::Regenerate;
 pub use schema::schema;
 
 /// The file's name in a repository.
@@ -100,6 +102,8 @@ pub struct Config {
     pub worktree: Worktree,
     /// What a landed task looks like on the main branch.
     pub merge_style: MergeStyle,
+    /// Files that are written anew instead of merged.
+    pub regenerate: Vec<Regenerate>,
     /// What of the environment agents, gates and setup commands see.
     pub environment: EnvRules,
     /// The most that is kept of one run's output.

@@ -5,6 +5,7 @@
 //! `refs/woodward/rescue/` first; a branch that people share moves by compare-and-swap only.
 
 mod ask;
+mod blame;
 mod bring;
 mod commit;
 mod copy;
@@ -20,6 +21,7 @@ mod merge;
 mod message;
 mod own_ref;
 mod place;
+mod regenerate;
 mod repo;
 mod rescue;
 mod trash;
@@ -30,6 +32,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+pub use blame::{Hunk, Origin};
 pub use commit::{CommitWith, Committed, Oddity};
 pub use copy::{Copied, Skip, copy_ignored};
 pub use diff::{FileStat, Patch, Side};
@@ -40,6 +43,7 @@ pub use land::Advance;
 pub use locks::{Swept, end_orphans};
 pub use merge::{Build, BuildSpec, Style};
 pub use message::{Signature, Trailers, compose};
+pub use regenerate::Rewritten;
 pub use repo::{CommitLine, FILE_MAX, OpenError, Repo, RepoFacts};
 pub use rescue::Rescue;
 pub use trash::{Removal, Removed, TrashEntry};

@@ -17,6 +17,7 @@ use super::file::{File, GateFile, Review, WorktreeFile};
 use super::gate::{Condition, is_rerun, kind_of};
 use super::near::nearest;
 use super::reaction;
+use super::regenerate;
 use super::tree::{Node, Step, Step::Item, Step::Key};
 use super::{
     Budget, Config, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy, ReviewRule,
@@ -95,6 +96,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
     let reactions = reaction::checked(file.reactions, &mut findings);
     reaction::limit(&mut policy, &reactions);
     let gates = gates(file.gates, &mut findings);
+    let regenerate = regenerate::checked(file.regenerate, &mut findings);
     let worktree = worktree(file.worktree, &mut findings);
     let agents = agents::Agents::checked(
         file.agents,
@@ -129,6 +131,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
             base: file.orchestrator.base,
             worktree,
             merge_style: file.merge.style,
+            regenerate,
             notify: file.notify,
             environment,
             log_bytes_max: file.logs.max_bytes.0,
