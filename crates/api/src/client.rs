@@ -19,10 +19,10 @@ pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, AskSecret, Asked, Changed, ChannelTest, CommentView, CostView, CreateTasks,
-    CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText, NewQuestion,
-    NoticeView, NotifyView, OpenProject, ProjectView, ReactionEntry, ReactionTest, ReactionView,
-    RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Timeline, Undo,
+    AnswerState, AskSecret, Asked, BlameView, Changed, ChannelTest, CommentView, CostView,
+    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText,
+    NewQuestion, NoticeView, NotifyView, OpenProject, ProjectView, ReactionEntry, ReactionTest,
+    ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -135,6 +135,15 @@ impl Client {
     pub async fn cost(&self, since: Timestamp) -> Result<CostView, ClientError> {
         let target = self.project("/api/v1/cost");
         self.fetch(target.with("after", since.0), PATIENCE).await
+    }
+
+    /// Where the lines of a file come from, or one of them, from 1. The path is absolute.
+    pub async fn blame(&self, file: &str, line: Option<u32>) -> Result<BlameView, ClientError> {
+        let mut target = self.project("/api/v1/blame").with("file", file);
+        if let Some(line) = line {
+            target = target.with("line", line);
+        }
+        self.fetch(target, PATIENCE).await
     }
 
     /// The project's gates.

@@ -3,6 +3,7 @@
 //! The types are versioned by [`SCHEMA`]; a field may be added, never renamed or taken away within
 //! a version. This crate never decides and never prints.
 
+mod blame;
 pub mod client;
 mod cost;
 mod gate;
@@ -16,6 +17,7 @@ mod requests;
 mod status;
 mod task;
 
+pub use blame::{BlamePart, BlameTask, BlameView};
 pub use cost::{CostView, RunCost};
 pub use gate::{
     FailureView, GateEvidence, GateRecord, GateRule, GateRules, GateView, GatesRun, RunGates,

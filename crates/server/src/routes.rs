@@ -10,11 +10,11 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
-    AnswerState, Approve, AskSecret, Asked, Changed, ChannelTest, Code, CommentView, CostView,
-    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health, LogText,
-    MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView, OpenProject, Problem,
-    ProjectView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView,
-    TaskDetail, TestChannels, Text, Timeline, Undo,
+    AnswerState, Approve, AskSecret, Asked, BlameView, Changed, ChannelTest, Code, CommentView,
+    CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, GateRules, GatesRun, Health,
+    LogText, MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView, OpenProject,
+    Problem, ProjectView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret,
+    StatusView, TaskDetail, TestChannels, Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -47,6 +47,7 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/changes", get(changes))
         .route("/doctor", get(doctor))
         .route("/cost", get(cost))
+        .route("/blame", get(blame))
         .route("/gates", get(gates))
         .route("/gates/run", post(run_gates))
         .route("/notify", get(channels))
@@ -90,6 +91,8 @@ struct Asking {
     task: Option<String>,
     trigger: String,
     text: String,
+    file: PathBuf,
+    line: Option<u32>,
     limit: u32,
     offset: u64,
     after: u64,
@@ -139,6 +142,11 @@ async fn cost(State(engine): State<Engine>, asking: Wish) -> Answer<CostView> {
     let asking = asking?;
     let since = Timestamp(i64::try_from(asking.after).unwrap_or(i64::MAX));
     answer(engine.cost(&asking.root, since).await)
+}
+
+async fn blame(State(engine): State<Engine>, asking: Wish) -> Answer<BlameView> {
+    let asking = asking?;
+    answer(engine.blame(&asking.root, &asking.file, asking.line).await)
 }
 
 async fn gates(State(engine): State<Engine>, asking: Wish) -> Answer<GateRules> {

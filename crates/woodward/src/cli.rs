@@ -32,6 +32,7 @@ Look:
   diff         what a task changed
   timeline     what happened to a task                                 [history]
   cost         what agents used, by task, agent, day or run
+  blame        from a file's lines to the task and the prompt behind them
   gate         list, run and explain the project's checks
   wait         wait until tasks are ready, landed or idle
   notify       how you are told; try it, and see what was told

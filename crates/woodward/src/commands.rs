@@ -4,6 +4,7 @@ mod answer;
 mod approve;
 mod ask;
 mod attach;
+mod blame;
 mod cancel;
 mod comment;
 mod completions;
@@ -76,6 +77,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "history")]
     Timeline(timeline::Timeline),
     Cost(cost::Cost),
+    Blame(blame::Blame),
     Gate(gate::Gate),
     Notify(notify::Notify),
     Wait(wait::Wait),
@@ -136,6 +138,7 @@ impl Command {
             Self::Diff(diff) => diff.run(session).await,
             Self::Timeline(timeline) => timeline.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
+            Self::Blame(blame) => blame.run(session).await,
             Self::Gate(gate) => gate.run(session).await,
             Self::Notify(notify) => notify.run(session).await,
             Self::Wait(wait) => wait.run(session).await,
