@@ -19,11 +19,11 @@ pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, AskSecret, Asked, Changed, ChannelTest, CommentView, ConflictsView, CostView,
-    CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules, GatesRun, Health,
-    LogText, MergePlan, NewQuestion, NoticeView, NotifyView, OpenProject, OverlapCheck,
-    ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret,
-    StatusView, TaskDetail, TestChannels, Timeline, Undo,
+    AnswerState, AskSecret, Asked, BlameView, Changed, ChannelTest, CommentView, ConflictsView,
+    CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules,
+    GatesRun, Health, LogText, MergePlan, NewQuestion, NoticeView, NotifyView, OpenProject,
+    OverlapCheck, ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView, RunGates,
+    RunPlace, Secret, StatusView, TaskDetail, TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -148,6 +148,15 @@ impl Client {
     pub async fn check_overlap(&self, request: &CreateTasks) -> Result<OverlapCheck, ClientError> {
         let target = self.project("/api/v1/conflicts/check");
         self.send(target, request, LONG_PATIENCE).await
+    }
+
+    /// Where the lines of a file come from, or one of them, from 1. The path is absolute.
+    pub async fn blame(&self, file: &str, line: Option<u32>) -> Result<BlameView, ClientError> {
+        let mut target = self.project("/api/v1/blame").with("file", file);
+        if let Some(line) = line {
+            target = target.with("line", line);
+        }
+        self.fetch(target, PATIENCE).await
     }
 
     /// The project's gates.

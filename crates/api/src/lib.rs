@@ -3,6 +3,7 @@
 //! The types are versioned by [`SCHEMA`]; a field may be added, never renamed or taken away within
 //! a version. This crate never decides and never prints.
 
+mod blame;
 pub mod client;
 mod conflict;
 mod cost;
@@ -18,6 +19,7 @@ mod requests;
 mod status;
 mod task;
 
+pub use blame::{BlamePart, BlameTask, BlameView};
 pub use conflict::{
     ConflictTask, ConflictsView, ForeseenFile, ForeseenPair, MeetingNote, OverlapCheck, PairView,
     WaitingView,

@@ -32,6 +32,7 @@ pub mod policy;
 pub mod queue;
 pub mod radar;
 pub mod reaction;
+pub mod regenerate;
 pub mod risk;
 pub mod schedule;
 pub mod state;

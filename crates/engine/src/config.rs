@@ -22,6 +22,7 @@ mod messages;
 mod near;
 mod notify;
 mod reaction;
+pub mod regenerate;
 pub mod render;
 mod schema;
 #[cfg(test)]
@@ -55,6 +56,7 @@ pub use gate::ScopeRule;
 pub use near::nearest;
 pub use notify::{ChannelSpec, Notify, Retry, Way};
 pub use reaction::Reaction;
+pub use regenerate::Regenerate;
 pub use schema::schema;
 
 /// The file's name in a repository.
@@ -107,6 +109,8 @@ pub struct Config {
     pub queue: Queue,
     /// What is done about tasks under way whose changes meet.
     pub conflicts: Conflicts,
+    /// Files that are written anew instead of merged.
+    pub regenerate: Vec<Regenerate>,
     /// What of the environment agents, gates and setup commands see.
     pub environment: EnvRules,
     /// The most that is kept of one run's output.

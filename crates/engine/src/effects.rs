@@ -254,6 +254,7 @@ async fn tear_down(inner: &Inner, task: &Task, worktree: &Worktree, path: &std::
             stall_limit_ms: None,
             term_grace_ms: 5_000,
             jobs: None,
+            repeatable: false,
         };
         let ended = async {
             supervise::launch(&dir, &launch, &inner.options.supervisor).await?;

@@ -27,6 +27,7 @@ use crate::effects::Outbox;
 use crate::error::{EngineError, Result};
 use crate::evidence::Book;
 use crate::gate::slots::{Questions, Slots};
+use crate::gate::verdicts::Verdicts;
 use crate::git::Door;
 use crate::land::Landers;
 use crate::notify::Notices;
@@ -34,7 +35,7 @@ use crate::paths::Paths;
 use crate::project::Project;
 use crate::radar::Radar;
 use crate::start;
-use crate::supervise::Program;
+use crate::supervise::{Pool, Program};
 use crate::tail::Tail;
 
 /// How long a refused or unreachable database is left alone.
@@ -113,6 +114,10 @@ pub(crate) struct Inner {
     pub(crate) prices: Prices,
     /// Gates at once, over all tasks.
     pub(crate) slots: Slots,
+    /// Supervisors for gates.
+    pub(crate) runners: Pool,
+    /// What gates said a moment ago.
+    pub(crate) verdicts: Verdicts,
     /// Questions about bases.
     pub(crate) baselines: Questions,
     /// There may be something to do.
@@ -150,6 +155,7 @@ impl Engine {
                 tracing::warn!(error, "only the built-in prices count");
                 Prices::default()
             }),
+            runners: Pool::new(options.supervisor.clone()),
             options,
             store,
             worker,
@@ -160,6 +166,7 @@ impl Engine {
             landers: Landers::default(),
             outbox: Outbox::default(),
             slots: Slots::new(u32::try_from(cores.max(2)).unwrap_or(2), jobs_pipe),
+            verdicts: Verdicts::default(),
             baselines: Questions::default(),
             look: Notify::new(),
             react: Notify::new(),
@@ -181,6 +188,7 @@ impl Engine {
         self.inner.tasks.close();
         // A git command under way is let finish; whatever takes longer is taken up by the next one.
         let _ = tokio::time::timeout(Duration::from_secs(10), self.inner.tasks.wait()).await;
+        self.inner.runners.close().await;
     }
 
     /// Says where news from outside is taken over TCP, so that people can be told.

@@ -9,13 +9,16 @@ mod execute;
 mod ground;
 mod judge;
 mod look;
+mod measure;
 mod print;
 pub(crate) mod read;
 pub(crate) mod slots;
 mod tools;
+pub(crate) mod verdicts;
 
-pub(crate) use execute::stop_all;
+pub(crate) use execute::{Stage, run as execute, stop_all};
 pub(crate) use ground::Ground;
+pub use measure::Measured;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -5,6 +5,7 @@
 //! `refs/woodward/rescue/` first; a branch that people share moves by compare-and-swap only.
 
 mod ask;
+mod blame;
 mod bring;
 mod commit;
 mod copy;
@@ -21,6 +22,7 @@ mod merge;
 mod message;
 mod own_ref;
 mod place;
+mod regenerate;
 mod remote;
 mod repo;
 mod rescue;
@@ -33,6 +35,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+pub use blame::{Hunk, Origin};
 pub use commit::{CommitWith, Committed, Oddity};
 pub use copy::{Copied, Skip, copy_ignored};
 pub use diff::{FileStat, Patch, Side};
@@ -44,6 +47,7 @@ pub use landed::Landed;
 pub use locks::{Swept, end_orphans};
 pub use merge::{Build, BuildSpec, Join, Reverse, Reversed, Style};
 pub use message::{Signature, Trailers, compose};
+pub use regenerate::Rewritten;
 pub use repo::{CommitLine, FILE_MAX, OpenError, Repo, RepoFacts};
 pub use rescue::Rescue;
 pub use sides::Seen;

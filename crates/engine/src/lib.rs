@@ -34,4 +34,6 @@ mod tail;
 mod words;
 
 pub use error::{EngineError, Result};
+#[doc(hidden)]
+pub use gate::Measured;
 pub use project::CONFIG_FILE;

@@ -16,6 +16,7 @@ use woodward_store as store;
 use crate::config::Config;
 use crate::error::{EngineError, Result};
 use crate::files;
+use crate::gate::content::Covered;
 use crate::git::{Door, FileStat, Repo, Side};
 use crate::paths::Paths;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(crate) struct Project {
     rules: Mutex<Option<(Instant, Arc<Config>)>>,
     /// The rules' text as a tip of the base has it.
     committed: Mutex<Option<(CommitId, Option<Vec<u8>>)>>,
+    /// What gates cover in trees.
+    pub(crate) covered: Covered,
     /// Why nothing starts, as last said.
     complaint: Mutex<Option<String>>,
 }
@@ -71,6 +74,7 @@ impl Project {
             base,
             rules: Mutex::default(),
             committed: Mutex::default(),
+            covered: Covered::default(),
             complaint: Mutex::default(),
         })
     }

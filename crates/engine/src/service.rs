@@ -4,6 +4,7 @@
 //! thing to type. What a person says is recorded as that person's.
 
 mod act;
+mod blame;
 mod comments;
 mod conflicts;
 mod cost;
@@ -78,7 +79,7 @@ impl Engine {
     }
 
     /// The project that a directory belongs to, as itself or as one of its worktrees.
-    async fn project_of(&self, directory: &Path) -> Result<Arc<Project>> {
+    pub(crate) async fn project_of(&self, directory: &Path) -> Result<Arc<Project>> {
         let directory = directory
             .canonicalize()
             .unwrap_or_else(|_| directory.to_owned());

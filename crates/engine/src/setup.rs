@@ -62,6 +62,7 @@ pub(crate) async fn run(
             stall_limit_ms: None,
             term_grace_ms: 5_000,
             jobs: None,
+            repeatable: false,
         };
         supervise::launch(&dir, &launch, &inner.options.supervisor).await?;
         let ended = cancel.run_until_cancelled(supervise::ended(&dir)).await;

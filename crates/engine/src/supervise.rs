@@ -16,15 +16,20 @@
 //! | `output/<offset>` | supervisor | what the process printed, see [`output`] |
 //! | `exit.json` | supervisor | how it ended; nothing of it is left |
 //!
+//! A run that may be repeated has all but `stop` and the output in one file, `run.jsonl`, which is also
+//! its lock.
+//!
 //! A probe that fails is an error, never "dead"; a process is only ever signalled under its full
 //! [`Identity`]. Nothing here knows tasks, agents or the database.
 
+mod brief;
 mod cgroup;
 mod control;
 mod directory;
-mod enter;
 mod identity;
 pub mod output;
+mod pool;
+mod spawn;
 mod strays;
 mod supervisor;
 
@@ -38,6 +43,7 @@ use thiserror::Error;
 
 pub use control::{ended, is_of_earlier_boot, launch, look, stop, sweep};
 pub use identity::{Identity, probe};
+pub use pool::Pool;
 pub use supervisor::run;
 
 /// The environment variable that every process of a run carries; stray descendants are found by it.
@@ -67,6 +73,10 @@ pub struct Launch {
     /// A pipe with a token for each job that may run besides, shared by all that speak make's protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Jobs>,
+    /// Whether it may simply be run again, as a gate may. Then nothing waits for the disk: a power cut
+    /// (but no kill) may lose it. And nobody is looked for who does not descend from it.
+    #[serde(default)]
+    pub repeatable: bool,
 }
 
 /// A pipe of job tokens.

@@ -10,12 +10,12 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
-    AnswerState, Approve, AskSecret, Asked, Changed, ChannelTest, Code, CommentView, ConflictsView,
-    CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules,
-    GatesRun, Health, LogText, MergePlan, MergeTask, NewComment, NewQuestion, Note, NoticeView,
-    NotifyView, OpenProject, OverlapCheck, Problem, ProjectView, QueueView, ReactionEntry,
-    ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail, TestChannels,
-    Text, Timeline, Undo,
+    AnswerState, Approve, AskSecret, Asked, BlameView, Changed, ChannelTest, Code, CommentView,
+    ConflictsView, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue,
+    GateRules, GatesRun, Health, LogText, MergePlan, MergeTask, NewComment, NewQuestion, Note,
+    NoticeView, NotifyView, OpenProject, OverlapCheck, Problem, ProjectView, QueueView,
+    ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail,
+    TestChannels, Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -53,6 +53,7 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/queue/plan", get(plan_merge))
         .route("/conflicts", get(conflicts))
         .route("/conflicts/check", post(check_overlap))
+        .route("/blame", get(blame))
         .route("/gates", get(gates))
         .route("/gates/run", post(run_gates))
         .route("/notify", get(channels))
@@ -96,6 +97,8 @@ struct Asking {
     task: Option<String>,
     trigger: String,
     text: String,
+    file: PathBuf,
+    line: Option<u32>,
     limit: u32,
     offset: u64,
     after: u64,
@@ -180,6 +183,11 @@ async fn check_overlap(
 ) -> Answer<OverlapCheck> {
     let Json(tasks) = body?;
     answer(engine.check_overlap(&asking?.root, tasks).await)
+}
+
+async fn blame(State(engine): State<Engine>, asking: Wish) -> Answer<BlameView> {
+    let asking = asking?;
+    answer(engine.blame(&asking.root, &asking.file, asking.line).await)
 }
 
 async fn gates(State(engine): State<Engine>, asking: Wish) -> Answer<GateRules> {

@@ -4,8 +4,10 @@
 //! its marks, and ends with a table and an exit code.
 
 mod daemon;
+mod gates;
 mod judge;
 mod lifecycle;
+mod replay;
 mod report;
 mod script;
 mod stage;
@@ -31,6 +33,8 @@ enum Command {
     Torture(torture::Options),
     Stampede(stampede::Options),
     Lifecycle(lifecycle::Options),
+    Gates(gates::Options),
+    Replay(replay::Options),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +60,8 @@ fn run(cli: Cli) -> Result<bool> {
             Command::Torture(options) => torture::run(&options).await,
             Command::Stampede(options) => stampede::run(&options).await,
             Command::Lifecycle(options) => lifecycle::run(&options).await,
+            Command::Gates(options) => gates::run(&options).await,
+            Command::Replay(options) => replay::run(&options).await,
         }
     })?;
     report.print();

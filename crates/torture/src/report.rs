@@ -33,6 +33,16 @@ impl Report {
         });
     }
 
+    /// A count of what there may be, with examples.
+    pub(crate) fn list(&mut self, name: &str, examples: Vec<String>) {
+        self.lines.push(Line {
+            name: name.to_owned(),
+            value: examples.len().to_string(),
+            wanted: None,
+            examples,
+        });
+    }
+
     /// A count of violations: there must be none.
     pub(crate) fn none(&mut self, name: &str, violations: Vec<String>) {
         self.lines.push(Line {

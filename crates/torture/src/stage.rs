@@ -68,6 +68,11 @@ impl Stage {
         self.git(&["commit", "--quiet", "-m", message]).map(drop)
     }
 
+    /// The program itself.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.woodward.clone()
+    }
+
     pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
     }

@@ -33,6 +33,7 @@ Look:
   timeline     what happened to a task                                 [history]
   conflicts    where tasks under way meet: conflicts, broken calls, same files
   cost         what agents used, by task, agent, day or run
+  blame        from a file's lines to the task and the prompt behind them
   gate         list, run and explain the project's checks
   wait         wait until tasks are ready, landed or idle
   notify       how you are told; try it, and see what was told

@@ -4,6 +4,7 @@ mod answer;
 mod approve;
 mod ask;
 mod attach;
+mod blame;
 mod cancel;
 mod comment;
 mod completions;
@@ -79,6 +80,7 @@ pub(crate) enum Command {
     Timeline(timeline::Timeline),
     Conflicts(conflicts::Conflicts),
     Cost(cost::Cost),
+    Blame(blame::Blame),
     Gate(gate::Gate),
     Notify(notify::Notify),
     Wait(wait::Wait),
@@ -141,6 +143,7 @@ impl Command {
             Self::Timeline(timeline) => timeline.run(session).await,
             Self::Conflicts(conflicts) => conflicts.run(session).await,
             Self::Cost(cost) => cost.run(session).await,
+            Self::Blame(blame) => blame.run(session).await,
             Self::Gate(gate) => gate.run(session).await,
             Self::Notify(notify) => notify.run(session).await,
             Self::Wait(wait) => wait.run(session).await,

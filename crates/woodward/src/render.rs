@@ -3,6 +3,7 @@
 //! Nothing here prints. Text that came from agents, gates or people passes [`text::clean`] before
 //! it becomes part of an answer.
 
+pub(crate) mod blame;
 pub(crate) mod conflicts;
 pub(crate) mod cost;
 pub(crate) mod create;

@@ -44,6 +44,11 @@ const BENCHES: &[Row] = &[
         how: How::Daemon,
         measures: "tasks from creation to landed against bare git, start-up, idling",
     },
+    Row {
+        name: "gates",
+        how: How::Daemon,
+        measures: "a gate that does nothing, and one whose verdict is known, against `sh -c true`",
+    },
 ];
 
 /// Run a measurement, e.g. `cargo xtask bench store`

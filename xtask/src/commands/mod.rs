@@ -4,6 +4,7 @@ mod bench;
 mod deps;
 mod fixtures;
 mod lint;
+mod replay;
 mod setup;
 mod sim;
 mod test;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Torture(torture::Torture),
     Stampede(torture::Stampede),
     Bench(bench::Bench),
+    Replay(replay::Replay),
     Fixtures(fixtures::Fixtures),
     Deps(deps::Deps),
 }
@@ -37,6 +39,7 @@ impl Command {
             Self::Torture(command) => command.run(),
             Self::Stampede(command) => command.run(),
             Self::Bench(command) => command.run(),
+            Self::Replay(command) => command.run(),
             Self::Fixtures(command) => command.run(),
             Self::Deps(command) => command.run(),
         }

@@ -17,6 +17,7 @@ use super::file::{File, GateFile, Review, WorktreeFile};
 use super::gate::{Condition, is_rerun, kind_of};
 use super::near::nearest;
 use super::reaction;
+use super::regenerate;
 use super::tree::{Node, Step, Step::Item, Step::Key};
 use super::{
     Budget, Config, Conflicts, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy,
@@ -95,6 +96,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
     let reactions = reaction::checked(file.reactions, &mut findings);
     reaction::limit(&mut policy, &reactions);
     let gates = gates(file.gates, &mut findings);
+    let regenerate = regenerate::checked(file.regenerate, &mut findings);
     let worktree = worktree(file.worktree, &mut findings);
     let agents = agents::Agents::checked(
         file.agents,
@@ -140,6 +142,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
                 ignore: file.conflicts.ignore,
                 history: file.conflicts.history.value(),
             },
+            regenerate,
             notify: file.notify,
             environment,
             log_bytes_max: file.logs.max_bytes.0,

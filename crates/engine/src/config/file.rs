@@ -19,6 +19,7 @@ use super::gate::{Condition, KindFile, ScopeRule};
 use super::later::Section;
 use super::notify::NotifyFile;
 use super::reaction::ReactionFile;
+use super::regenerate::RegenerateFile;
 use super::values::{ByteCount, Count, TimeSpan, Usd, Written};
 
 /// A project's policy for Woodward. Keys may be written in camelCase or in snake_case.
@@ -47,6 +48,8 @@ pub(super) struct File {
     pub(super) merge: MergeFile,
     /// What is done about tasks under way whose changes meet.
     pub(super) conflicts: ConflictsFile,
+    /// Files that a command writes anew where nothing else conflicts: lock files, generated files.
+    pub(super) regenerate: Vec<RegenerateFile>,
     /// How often something may go wrong before a person is asked.
     pub(super) limits: LimitsFile,
     /// What tasks may cost.

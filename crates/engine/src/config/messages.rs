@@ -47,7 +47,7 @@ zzz: 1
        |
      3 | zzz: 1
        | ^^^
-       = hint: known keys here: orchestrator, agent, agents, permissions, gates, review, scope, worktree, merge, conflicts, limits, budget, environment, logs, reactions, queue, notify, isolation, forge, tracker
+       = hint: known keys here: orchestrator, agent, agents, permissions, gates, review, scope, worktree, merge, conflicts, regenerate, limits, budget, environment, logs, reactions, queue, notify, isolation, forge, tracker
     "#);
 }
 

@@ -378,6 +378,7 @@ impl Driver {
             stall_limit_ms: agent.stall_timeout.map(|limit| limit.0),
             term_grace_ms: 10_000,
             jobs: None,
+            repeatable: false,
         }
     }
 

@@ -3,7 +3,8 @@
 //! The same key is the same question; its answer is remembered. What is not in the key must not make
 //! a difference to a gate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -79,8 +80,25 @@ pub(crate) async fn key(
     })
 }
 
+/// Digests of what gates with `paths` cover in trees, which never change.
+#[derive(Debug, Default)]
+pub(crate) struct Covered {
+    known: Mutex<HashMap<(TreeId, Vec<String>), String>>,
+}
+
+/// How many of them are kept.
+const COVERED_MAX: usize = 1_024;
+
 /// What of a tree a gate with `paths` covers: all its files that match, and nothing else.
 async fn covered(project: &Project, gate: &GateSpec, tree: &TreeId) -> Result<String> {
+    let known = || {
+        let known = project.covered.known.lock();
+        known.unwrap_or_else(|e| e.into_inner())
+    };
+    let asked = (tree.clone(), gate.paths.clone());
+    if let Some(digest) = known().get(&asked) {
+        return Ok(digest.clone());
+    }
     let listed = project.repo.list_tree(tree).await?;
     let mut hash = Sha256::new();
     for (path, line) in &listed {
@@ -89,7 +107,13 @@ async fn covered(project: &Project, gate: &GateSpec, tree: &TreeId) -> Result<St
             hash.update([0]);
         }
     }
-    Ok(hex(&hash.finalize()))
+    let digest = hex(&hash.finalize());
+    let mut known = known();
+    if known.len() >= COVERED_MAX {
+        known.clear();
+    }
+    known.insert(asked, digest.clone());
+    Ok(digest)
 }
 
 /// SHA-256 in hexadecimal.

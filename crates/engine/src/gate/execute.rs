@@ -57,9 +57,10 @@ pub(crate) async fn run(
             stall_limit_ms: None,
             term_grace_ms: 5_000,
             jobs: inner.slots.jobs(gate),
+            repeatable: true,
         };
-        supervise::launch(&dir, &launch, &inner.options.supervisor).await?;
-        let Some(seen) = cancel.run_until_cancelled(supervise::ended(&dir)).await else {
+        let run = inner.runners.run(&dir, &launch);
+        let Some(seen) = cancel.run_until_cancelled(run).await else {
             return Ok(None);
         };
         match seen? {

@@ -82,7 +82,7 @@ async fn by_itself(
     let key = content::key(job.project, gate, &job.tree, &job.env).await?;
     let project = job.project.id();
     if !job.fresh
-        && let Some(known) = inner.store.load_verdict(project, key.text.clone()).await?
+        && let Some(known) = inner.verdicts.load(inner, project, &key.text).await?
     {
         let log = known.detail.log.as_ref();
         let dir = log.map(|log| PathBuf::from(&log.dir)).unwrap_or_default();
@@ -121,7 +121,7 @@ async fn by_itself(
         Verdict::Pass | Verdict::Flaky | Verdict::Fail
     ) {
         let result = looked.result.clone();
-        inner.store.save_verdict(project, key.text, result).await?;
+        inner.verdicts.save(inner, project, key.text, result);
     }
     Ok(Some(looked))
 }

@@ -168,7 +168,8 @@ pub(crate) async fn checkout(
     let user = User {
         job: job.to_owned(),
     };
-    files::save_json(&file, &user).map_err(EngineError::file(file.display().to_string()))?;
+    // Not durable: what ran before a power cut runs no more.
+    files::save_json_lazily(&file, &user).map_err(EngineError::file(file.display().to_string()))?;
     let path = project.worktrees().join(".gates").join(&held.name);
     let is_new = !path.join(".git").exists();
     project.repo.checkout_detached(&path, commit).await?;

@@ -388,6 +388,7 @@ impl Work<'_> {
                     stall_limit_ms: None,
                     term_grace_ms: 5_000,
                     jobs: None,
+                    repeatable: false,
                 };
                 supervise::launch(&dir, &launch, &self.inner.options.supervisor).await?;
                 supervise::look(&dir)?

@@ -87,6 +87,8 @@ impl Engine {
         let mut ground = Ground::new(inner, &project, &config, &commit, Use::Verify, dir);
         let looked = gate::run(inner, &job, &mut ground, &inner.stopping).await?;
         drop(ground);
+        // Whoever asked may look at the record next.
+        inner.verdicts.saved().await;
         let verdicts = looked.ok_or_else(EngineError::interrupted)?;
         Ok(GatesRun {
             overall: overall_word(&overall(&verdicts.reports)).into(),

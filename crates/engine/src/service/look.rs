@@ -24,7 +24,7 @@ use crate::removed;
 use crate::supervise::{self, Cause, Seen};
 use crate::words::Words;
 
-const PROMPT_BYTES_MAX: usize = 16 * 1024;
+pub(super) const PROMPT_BYTES_MAX: usize = 16 * 1024;
 const MESSAGE_BYTES_MAX: usize = 2 * 1024;
 const DIFF_BYTES_MAX: usize = 8 * 1024 * 1024;
 const FILES_MAX: usize = 200;
@@ -416,7 +416,7 @@ fn stat_of(files: &[crate::git::FileStat]) -> DiffStat {
 }
 
 /// The first part of a text that may be long.
-fn cut(text: &str, bytes_max: usize) -> String {
+pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }

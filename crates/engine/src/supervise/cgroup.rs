@@ -62,8 +62,18 @@ impl Cgroup {
         std::fs::write(self.path.join("cgroup.procs"), "0")
     }
 
-    /// Kills everything in the group and in groups below it.
+    /// Takes this process back to where it was before it entered the group.
+    pub(super) fn leave(&self) -> io::Result<()> {
+        let own = self.path.parent().and_then(Path::parent);
+        let own = own.ok_or(io::ErrorKind::NotFound)?;
+        std::fs::write(own.join("cgroup.procs"), "0")
+    }
+
+    /// Kills everything in the group and in groups below it, unless this process is there, too.
     pub(super) fn kill(&self) {
+        if self.members().contains(&std::process::id()) {
+            return;
+        }
         // Kernels before 5.14 cannot; the members are then killed one by one.
         let _ = std::fs::write(self.path.join("cgroup.kill"), "1");
     }

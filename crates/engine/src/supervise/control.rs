@@ -24,6 +24,9 @@ const LAUNCH_MAX: Duration = Duration::from_secs(60);
 /// How long beyond the grace a supervisor may take to end everything, before it is ended itself.
 const STOP_MARGIN: Duration = Duration::from_secs(20);
 
+/// How long a supervisor may take from making itself known to having started the agent.
+const AGENT_MAX: Duration = Duration::from_secs(5);
+
 /// The longest grace that makes sense; a longer one is shortened to it.
 const GRACE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -41,30 +44,37 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Starts a supervisor for `dir`, which runs what `launch` says. Of several calls for one directory
 /// only one starts something, whoever makes them and whenever; what the first one asked for counts.
 pub async fn launch(dir: &Path, launch: &Launch, program: &Program) -> Result<Launched, Error> {
-    if launch.command.is_empty() {
-        return Err(Error::NoCommand(dir.to_owned()));
-    }
-    if launch.mark.is_empty() {
-        return Err(Error::NoMark(dir.to_owned()));
-    }
     let dir = absolute(dir)?;
-    let seen = {
-        let (dir, launch) = (dir.clone(), launch.clone());
-        blocking(move || {
-            let seen = see(&dir)?;
-            if seen == Seen::Absent {
-                dir.create()?;
-                dir.write_spec(&launch)?;
-            }
-            Ok(seen)
-        })
-        .await?
-    };
+    let seen = prepare(&dir, launch).await?;
     match seen {
         Seen::Absent => start(&dir, program).await,
         Seen::Forbidden => Ok(Launched::Forbidden),
         Seen::Running(_) | Seen::Ended(_) | Seen::Lost => Ok(Launched::Already),
     }
+}
+
+/// Writes down what is to be run, if nothing was written or has run yet. What was there before, it says.
+pub(super) async fn prepare(dir: &Directory, launch: &Launch) -> Result<Seen, Error> {
+    if launch.command.is_empty() {
+        return Err(Error::NoCommand(dir.path().to_owned()));
+    }
+    if launch.mark.is_empty() {
+        return Err(Error::NoMark(dir.path().to_owned()));
+    }
+    let write = |dir: &Directory, launch: &Launch| {
+        let seen = see(dir)?;
+        if seen == Seen::Absent {
+            dir.create(!launch.repeatable)?;
+            dir.write_spec(launch)?;
+        }
+        Ok(seen)
+    };
+    if launch.repeatable {
+        // Without waiting for the disk that takes no time.
+        return write(dir, launch);
+    }
+    let (dir, launch) = (dir.clone(), launch.clone());
+    blocking(move || write(&dir, &launch)).await
 }
 
 async fn start(dir: &Directory, program: &Program) -> Result<Launched, Error> {
@@ -88,7 +98,7 @@ async fn start(dir: &Directory, program: &Program) -> Result<Launched, Error> {
         Err(_) => return Err(failed(format!("no word in {}s", LAUNCH_MAX.as_secs()))),
     };
     match Word::parse(&said) {
-        Some(Word::Started) => Ok(Launched::Started),
+        Some(Word::Started | Word::Ended) => Ok(Launched::Started),
         Some(Word::Already) => Ok(Launched::Already),
         Some(Word::Forbidden) => Ok(Launched::Forbidden),
         Some(Word::Failed(reason)) => Err(failed(reason)),
@@ -106,7 +116,7 @@ pub fn look(dir: &Path) -> Result<Seen, Error> {
     see(&Directory::new(dir))
 }
 
-fn see(dir: &Directory) -> Result<Seen, Error> {
+pub(super) fn see(dir: &Directory) -> Result<Seen, Error> {
     loop {
         if let Some(exit) = dir.exit()? {
             return Ok(Seen::Ended(exit));
@@ -190,7 +200,7 @@ pub async fn stop(dir: &Path, grace: Duration) -> Result<Seen, Error> {
             if let ended @ Seen::Ended(_) = see(&dir)? {
                 return Ok(ended);
             }
-            dir.create()?;
+            dir.create(true)?;
             dir.write_stop(grace_ms)?;
             see(&dir)
         })
@@ -200,13 +210,16 @@ pub async fn stop(dir: &Path, grace: Duration) -> Result<Seen, Error> {
         return finish(&dir, seen).await;
     }
     let deadline = Instant::now() + grace + STOP_MARGIN;
-    // Its signals are held back from before it makes itself known, so none is lost.
+    // It holds signals back from before it makes itself known, but for the moment in which it starts the
+    // agent: a child inherits what is held back. So the agent must be known, or have had its time.
+    let known_by = Instant::now() + AGENT_MAX;
     let supervisor = loop {
         match see(&dir)? {
             Seen::Running(Processes {
                 supervisor: Some(supervisor),
+                agent,
                 ..
-            }) => break supervisor,
+            }) if agent.is_some() || Instant::now() >= known_by => break supervisor,
             Seen::Running(_) if Instant::now() < deadline => sleep(PAUSE).await,
             seen => return finish(&dir, seen).await,
         }
@@ -254,7 +267,7 @@ pub async fn sweep(dir: &Path) -> Result<usize, Error> {
     if see(&dir)? != Seen::Lost {
         return Ok(0);
     }
-    let (Some(launch), Some(processes)) = (dir.spec()?, dir.processes()?) else {
+    let Some(processes) = dir.processes()? else {
         return Ok(0);
     };
     let boot = identity::boot().map_err(Error::io("look at", dir.path()))?;
@@ -266,6 +279,9 @@ pub async fn sweep(dir: &Path) -> Result<usize, Error> {
         // Nothing survives the machine, and the control group's name may mean another one now.
         return Ok(0);
     }
+    let Some(launch) = dir.spec()? else {
+        return Ok(0);
+    };
     let cgroup = processes.own_cgroup();
     let agent = processes.agent.filter(|agent| agent.boot == boot);
     let mut strays = Strays::of_lost(&launch.mark, agent, cgroup.clone());
@@ -300,7 +316,7 @@ pub async fn sweep(dir: &Path) -> Result<usize, Error> {
     Ok(ended)
 }
 
-fn absolute(dir: &Path) -> Result<Directory, Error> {
+pub(super) fn absolute(dir: &Path) -> Result<Directory, Error> {
     std::path::absolute(dir)
         .map(|path| Directory::new(&path))
         .map_err(Error::io("find", dir))

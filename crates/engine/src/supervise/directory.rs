@@ -13,6 +13,7 @@ use nix::libc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::brief::{self, Line};
 use super::{Error, Exit, Launch, Processes};
 
 /// One run directory.
@@ -40,11 +41,11 @@ impl Directory {
     }
 
     /// Makes the directory, for its owner only: the specification holds the agent's environment.
-    pub(super) fn create(&self) -> Result<(), Error> {
+    pub(super) fn create(&self, durable: bool) -> Result<(), Error> {
         let missing: Vec<_> = self
             .path
             .ancestors()
-            .take_while(|path| !path.exists())
+            .take_while(|path| durable && !path.exists())
             .collect();
         DirBuilder::new()
             .recursive(true)
@@ -62,6 +63,9 @@ impl Directory {
     }
 
     pub(super) fn spec(&self) -> Result<Option<Launch>, Error> {
+        if let Some(brief) = brief::read(&self.path)? {
+            return Ok(brief.spec);
+        }
         read(&self.path.join("spec.json"))
     }
 
@@ -70,19 +74,35 @@ impl Directory {
         if self.spec()?.is_some() {
             return Ok(());
         }
+        if launch.repeatable {
+            if brief::read(&self.path)?.is_some_and(|brief| brief.spec.is_none()) {
+                // A power cut has left it empty: it is of no use to anybody.
+                let _ = std::fs::remove_file(brief::path(&self.path));
+            }
+            return brief::create(&self.path, launch, &draft(&self.path, "run"));
+        }
         write(&self.path, "spec.json", launch, Keep::First)
     }
 
     pub(super) fn exit(&self) -> Result<Option<Exit>, Error> {
+        if let Some(brief) = brief::read(&self.path)? {
+            return Ok(brief.exit);
+        }
         read(&self.path.join("exit.json"))
     }
 
     pub(super) fn write_exit(&self, exit: &Exit) -> Result<(), Error> {
+        if self.is_brief() {
+            return brief::append(&self.path, &Line::Exit(exit.clone()));
+        }
         write(&self.path, "exit.json", exit, Keep::Durable)
     }
 
     /// Who takes part; `None` if no supervisor ever got so far that it could start something.
     pub(super) fn processes(&self) -> Result<Option<Processes>, Error> {
+        if let Some(brief) = brief::read(&self.path)? {
+            return Ok(brief.processes);
+        }
         let path = self.path.join("supervisor.json");
         match read(&path) {
             // A power cut may have torn the later, not durable version: its processes are gone too.
@@ -92,6 +112,9 @@ impl Directory {
     }
 
     pub(super) fn write_processes(&self, processes: &Processes, keep: Keep) -> Result<(), Error> {
+        if self.is_brief() {
+            return brief::append(&self.path, &Line::Processes(processes.clone()));
+        }
         write(&self.path, "supervisor.json", processes, keep)
     }
 
@@ -108,10 +131,21 @@ impl Directory {
         self.path.join("output")
     }
 
+    fn is_brief(&self) -> bool {
+        brief::path(&self.path).exists()
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        match self.is_brief() {
+            true => brief::path(&self.path),
+            false => self.path.join("lock"),
+        }
+    }
+
     /// Takes the lock if nobody has it. It is held until the file is closed, here and in any child
     /// that has not yet executed another program.
     pub(super) fn lock(&self) -> Result<Option<File>, Error> {
-        let path = self.path.join("lock");
+        let path = self.lock_file();
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -130,7 +164,7 @@ impl Directory {
     /// Whether somebody has the lock. Only asks: a probe that took the lock for a moment could turn
     /// a supervisor away that is just starting.
     pub(super) fn is_locked(&self) -> Result<bool, Error> {
-        let path = self.path.join("lock");
+        let path = self.lock_file();
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -175,8 +209,7 @@ fn write<T: Serialize>(dir: &Path, name: &str, value: &T, keep: Keep) -> Result<
         path: path.clone(),
         source,
     })?;
-    // Two processes may write the same file at once, each its own draft.
-    let draft = dir.join(format!(".{name}.{}.{}", std::process::id(), draft_number()));
+    let draft = draft(dir, name);
     let written = OpenOptions::new()
         .write(true)
         .create(true)
@@ -208,10 +241,12 @@ fn write<T: Serialize>(dir: &Path, name: &str, value: &T, keep: Keep) -> Result<
     }
 }
 
-fn draft_number() -> u64 {
+/// Two processes may write the same file at once, each its own draft.
+fn draft(dir: &Path, name: &str) -> PathBuf {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    dir.join(format!(".{name}.{}.{number}", std::process::id()))
 }
 
 fn sync_directory(dir: &Path) -> Result<(), Error> {

@@ -72,6 +72,12 @@ impl Strays {
         self.refused.len()
     }
 
+    /// Whether nobody is in the run's control group, as far as there is one.
+    pub(super) fn group_is_empty(&self) -> bool {
+        let group = self.cgroup.as_ref();
+        group.is_none_or(|group| group.members().is_empty())
+    }
+
     /// How many processes live that may be ended.
     pub(super) fn count(&mut self) -> io::Result<usize> {
         Ok(self.find()?.living.len())

@@ -7,30 +7,41 @@
 mod watch;
 
 use std::fs::File;
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::io::Read as _;
+use std::os::fd::{AsFd, IntoRawFd};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike;
-use rustix::fs::OFlags;
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cgroup::Cgroup;
 use super::directory::{Directory, Keep};
-use super::enter::{self, ENTER};
 use super::identity::Identity;
 use super::output::Log;
+use super::spawn;
 use super::strays::Strays;
-use super::{Cause, Error, Exit, Launch, Processes};
+use super::{Cause, Error, Exit, Processes};
 use watch::Watch;
 
 /// How long to wait before the end is written once more, when the disk refused it.
 const REWRITE_PAUSE: Duration = Duration::from_secs(1);
+
+/// In place of a directory: orders come on the standard input, see [`super::Pool`].
+pub(super) const ORDERS: &str = "-";
+
+/// How long one that takes orders waits for the next.
+const IDLE_MAX: Timespec = Timespec {
+    tv_sec: 60,
+    tv_nsec: 0,
+};
+
+/// The longest path.
+const PATH_BYTES_MAX: usize = 4096;
 
 /// The one thing a supervisor tells whoever started it, on its standard output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +54,8 @@ pub(super) enum Word {
     Forbidden,
     /// Nothing was started.
     Failed(String),
+    /// It ran and is over; what is next?
+    Ended,
 }
 
 impl Word {
@@ -52,6 +65,7 @@ impl Word {
             Self::Already => "already\n".into(),
             Self::Forbidden => "forbidden\n".into(),
             Self::Failed(reason) => format!("failed {reason}\n"),
+            Self::Ended => "ended\n".into(),
         }
     }
 
@@ -61,32 +75,88 @@ impl Word {
             "started" => Some(Self::Started),
             "already" => Some(Self::Already),
             "forbidden" => Some(Self::Forbidden),
+            "ended" => Some(Self::Ended),
             other => Some(Self::Failed(other.strip_prefix("failed ")?.to_owned())),
         }
     }
 }
 
 /// Supervises the run in `dir` from start to end. Must be called first thing in a process of its
-/// own, before any thread or file is opened: it closes whatever the process has inherited, and a
-/// forked child of it comes back here to become the agent.
+/// own, before any thread or file is opened: it closes whatever the process has inherited.
 pub fn run(dir: &Path) -> ExitCode {
-    if let Some(dir) = std::env::var_os(ENTER) {
-        return enter::enter(&dir);
-    }
-    match supervise(dir) {
-        Ok(Word::Started) => ExitCode::SUCCESS,
-        Ok(word) => {
-            say(&word);
-            ExitCode::SUCCESS
+    let orders = dir == Path::new(ORDERS);
+    let done = detach(dir, orders).and_then(|signals| {
+        if orders {
+            obey(&signals);
+            return Ok(());
         }
+        let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
+        match supervise(&Directory::new(&dir), &signals, Manner::Alone)? {
+            Word::Ended => {}
+            word => say(&word),
+        }
+        Ok(())
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&Word::Failed(error.to_string().replace('\n', " ")));
+            say(&refusal(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-fn supervise(dir: &Path) -> Result<Word, Error> {
+fn refusal(error: &Error) -> Word {
+    Word::Failed(error.to_string().replace('\n', " "))
+}
+
+/// Runs what is in one directory after the other, as orders come on the standard input, until they end.
+fn obey(signals: &SignalFd) {
+    loop {
+        let Some(dir) = next_order() else {
+            return;
+        };
+        let (word, last) = match supervise(&Directory::new(&dir), signals, Manner::Resident) {
+            // One that could not end everything must not take it over into the next run.
+            Ok(Word::Started) => (Word::Ended, true),
+            Ok(word) => (word, false),
+            Err(error) => (refusal(&error), true),
+        };
+        let told = rustix::io::write(std::io::stdout().as_fd(), word.text().as_bytes());
+        if last || told.is_err() {
+            return;
+        }
+    }
+}
+
+/// The next directory; `None` when nobody wants anything any more.
+fn next_order() -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt as _;
+    let stdin = std::io::stdin();
+    let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+    if !matches!(poll(&mut waiting, Some(&IDLE_MAX)), Ok(ready) if ready > 0) {
+        return None;
+    }
+    let mut stdin = stdin.lock();
+    let mut length = [0; 4];
+    stdin.read_exact(&mut length).ok()?;
+    let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
+    let mut path = vec![0; length.min(PATH_BYTES_MAX)];
+    stdin.read_exact(&mut path).ok()?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
+}
+
+/// How a supervisor works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// For one run, from the beginning of its process to the end.
+    Alone,
+    /// For one run after the other.
+    Resident,
+}
+
+/// Cuts all ties with whoever started it, but for the pipes of one that takes orders.
+fn detach(dir: &Path, orders: bool) -> Result<SignalFd, Error> {
     let failed = |what| Error::io(what, dir);
     close_inherited();
     let null = File::options()
@@ -94,15 +164,24 @@ fn supervise(dir: &Path) -> Result<Word, Error> {
         .write(true)
         .open("/dev/null")
         .map_err(Error::io("open", "/dev/null"))?;
-    rustix::stdio::dup2_stdin(&null)
-        .and_then(|()| rustix::stdio::dup2_stderr(&null))
+    if !orders {
+        rustix::stdio::dup2_stdin(&null)
+            .map_err(|error| failed("detach the supervisor of")(error.into()))?;
+    }
+    rustix::stdio::dup2_stderr(&null)
         .map_err(|error| failed("detach the supervisor of")(error.into()))?;
     // Fails only if it leads a group already, as when a person starts it from a terminal.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| failed("adopt the descendants of")(error.into()))?;
-    let signals = hold_signals().map_err(|errno| failed("hold signals for")(errno.into()))?;
-    let dir = Directory::new(&std::path::absolute(dir).map_err(failed("find"))?);
+    hold_signals().map_err(|errno| failed("hold signals for")(errno.into()))
+}
+
+/// One run from start to end. [`Word::Ended`] when it ran and nothing of it is left, [`Word::Started`] when
+/// something is that could not be ended.
+fn supervise(dir: &Directory, signals: &SignalFd, manner: Manner) -> Result<Word, Error> {
+    let failed = |what| Error::io(what, dir.path());
+    let before = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
     // A worktree or mount must not stay in use because a daemon was started in it.
     std::env::set_current_dir("/").map_err(Error::io("enter", "/"))?;
 
@@ -120,7 +199,11 @@ fn supervise(dir: &Path) -> Result<Word, Error> {
         return Ok(Word::Failed("there is no spec.json".into()));
     };
     let own = Identity::of_self().map_err(failed("look at the supervisor of"))?;
-    let cgroup = Cgroup::create(&own);
+    // To join a group takes the kernel many milliseconds: too long for what may end at once.
+    let cgroup = match launch.repeatable {
+        true => None,
+        false => Cgroup::create(&own),
+    };
     let mut processes = Processes {
         supervisor: Some(own),
         agent: None,
@@ -137,74 +220,56 @@ fn supervise(dir: &Path) -> Result<Word, Error> {
     let started_at_ms = unix_ms();
     let mut log = Log::new(&dir.output(), launch.output_max_bytes);
     let mut strays = Strays::of_supervisor(&launch.mark, cgroup.clone());
-    let cause = match spawn(&dir, &launch) {
-        Err(error) => {
-            say(&Word::Started);
-            Cause::NotStarted(format!("cannot start a child: {error}"))
+    let cause = match spawn::spawn(&launch, cgroup.as_ref()) {
+        Err(why) => {
+            begun(manner);
+            Cause::NotStarted(why)
         }
         Ok(agent) => {
             processes.agent = Identity::of(agent.pid).ok();
             // For people and for a later sweep; a run is not given up for want of it.
             let _ = dir.write_processes(&processes, Keep::ThisBoot);
-            say(&Word::Started);
-            Watch::new(&dir, &launch, agent, &signals, &mut log, &mut strays).until_gone()
+            begun(manner);
+            let watch = Watch::new(dir, &launch, agent, signals, &mut log, &mut strays);
+            watch.until_gone(manner)
         }
     };
     if let Some(cgroup) = &cgroup {
         cgroup.remove();
     }
-    log.sync();
-    let exit = end(cause, started_at_ms, &log, &strays);
-    write_down(&dir, &exit)?;
+    if !launch.repeatable {
+        log.sync();
+    }
+    let exit = end(cause, started_at_ms, &log, &strays, before);
+    write_down(dir, &exit)?;
     drop(lock);
-    Ok(Word::Started)
-}
-
-/// The agent, or what is about to become it.
-struct Agent {
-    pid: u32,
-    /// What it prints.
-    output: OwnedFd,
-    /// Why it could not become the agent.
-    report: OwnedFd,
-}
-
-/// Starts this program once more, as the child that becomes the agent.
-fn spawn(dir: &Directory, launch: &Launch) -> std::io::Result<Agent> {
-    let (output, output_end) = pipe_with(PipeFlags::CLOEXEC)?;
-    let (report, report_end) = pipe_with(PipeFlags::CLOEXEC)?;
-    for reading in [&output, &report] {
-        let flags = rustix::fs::fcntl_getfl(reading)?;
-        rustix::fs::fcntl_setfl(reading, flags | OFlags::NONBLOCK)?;
-    }
-    let mut args = std::env::args_os();
-    let mut command = Command::new("/proc/self/exe");
-    if let Some(name) = args.next() {
-        command.arg0(name);
-    }
-    // Its environment has the mark from the start, so that it is found even if the supervisor dies
-    // now: until it has executed, it shares the lock.
-    let child = command
-        .args(args)
-        .env(ENTER, dir.path())
-        .env(super::MARK, &launch.mark)
-        .process_group(0)
-        .stdin(Stdio::from(report_end))
-        .stdout(Stdio::from(output_end.try_clone()?))
-        .stderr(Stdio::from(output_end))
-        .spawn()?;
-    Ok(Agent {
-        pid: child.id(),
-        output,
-        report,
+    Ok(match strays.refused() {
+        0 => Word::Ended,
+        _ => Word::Started,
     })
 }
 
-fn end(cause: Cause, started_at_ms: u64, log: &Log, strays: &Strays) -> Exit {
+/// Tells whoever waits for the beginning of a run. One that waits for the end is told then.
+fn begun(manner: Manner) {
+    if manner == Manner::Alone {
+        say(&Word::Started);
+    }
+}
+
+fn end(
+    cause: Cause,
+    started_at_ms: u64,
+    log: &Log,
+    strays: &Strays,
+    before: Option<Usage>,
+) -> Exit {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
-    let cpu_ms = usage.map_or(0, |usage| {
-        usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds()
-    });
+    let time = |usage: Option<Usage>| {
+        usage.map_or(0, |usage| {
+            usage.user_time().num_milliseconds() + usage.system_time().num_milliseconds()
+        })
+    };
+    let cpu_ms = time(usage) - time(before);
     let memory_peak_kib = usage.map_or(0, |usage| usage.max_rss());
     Exit {
         cause,

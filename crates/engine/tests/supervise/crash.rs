@@ -45,7 +45,7 @@ pub(crate) async fn a_supervisor_killed_at_any_moment_leaves_none(
         let dir = stage.cwd().join(format!("run-{round}"));
         std::fs::create_dir(&dir)?;
         let launch = stage.script("trap '' TERM; setsid sleep 1000 & sleep 1000");
-        std::fs::write(dir.join("spec.json"), serde_json::to_vec(&launch)?)?;
+        stage.write_spec(&dir, &launch)?;
         let mut supervisor = Command::new(&program.exe)
             .args(&program.args)
             .arg(&dir)
@@ -90,7 +90,7 @@ pub(crate) async fn an_exit_that_cannot_be_written_is_written_later(
 pub(crate) async fn a_launch_that_broke_off_can_be_repeated(stage: Stage) -> anyhow::Result<()> {
     let first = stage.script("echo first");
     std::fs::create_dir(stage.dir())?;
-    std::fs::write(stage.dir().join("spec.json"), serde_json::to_vec(&first)?)?;
+    stage.write_spec(&stage.dir(), &first)?;
     ensure!(supervise::look(&stage.dir())? == Seen::Absent);
     // What was asked for first counts, since a supervisor may have read it already.
     let exit = stage.run(&stage.script("echo second")).await?;

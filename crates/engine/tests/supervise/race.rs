@@ -52,6 +52,8 @@ pub(crate) async fn a_stop_that_races_a_launch_leaves_none(stage: Stage) -> anyh
         }
         ensure!(stage.marked().is_empty(), "round {round}");
     }
-    ensure!(before > 0 && after > 0, "{before} before, {after} after");
+    // Where nothing waits for the disk the launch is always quicker.
+    let both = before > 0 || stage.groups == crate::stage::Groups::Brief;
+    ensure!(both && after > 0, "{before} before, {after} after");
     Ok(())
 }

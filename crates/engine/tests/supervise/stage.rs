@@ -23,6 +23,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) enum Groups {
     Used,
     Unused,
+    /// No groups, and nothing waits for the disk: as gates run.
+    Brief,
 }
 
 impl Groups {
@@ -30,6 +32,7 @@ impl Groups {
         match self {
             Self::Used => "with_groups",
             Self::Unused => "without_groups",
+            Self::Brief => "repeatable",
         }
     }
 }
@@ -76,13 +79,23 @@ impl Stage {
             stall_limit_ms: None,
             term_grace_ms: 200,
             jobs: None,
+            repeatable: self.groups == Groups::Brief,
         }
+    }
+
+    /// What a launch leaves that broke off before its supervisor was there.
+    pub(crate) fn write_spec(&self, dir: &Path, launch: &Launch) -> anyhow::Result<()> {
+        let (name, text) = match self.groups {
+            Groups::Brief => ("run.jsonl", serde_json::json!({ "spec": launch })),
+            Groups::Used | Groups::Unused => ("spec.json", serde_json::to_value(launch)?),
+        };
+        Ok(std::fs::write(dir.join(name), format!("{text}\n"))?)
     }
 
     pub(crate) fn program(&self) -> Program {
         let exe = std::env::current_exe().expect("the test binary");
         match self.groups {
-            Groups::Used => Program {
+            Groups::Used | Groups::Brief => Program {
                 exe,
                 args: vec![SUPERVISE.into()],
             },

@@ -43,6 +43,12 @@ pub(crate) async fn a_stopped_agent_hears_term(stage: Stage) -> anyhow::Result<(
     let script = "trap 'echo tidy; exit 0' TERM; echo ready; kill -STOP $$; sleep 1000";
     stage.launch(&stage.script(script)).await?;
     stage.printed("ready").await?;
+    let agent = stage.running()?.agent.context("the agent is known")?;
+    let stat = format!("/proc/{}/stat", agent.pid);
+    until("it has stopped itself", || {
+        Ok(std::fs::read_to_string(&stat)?.contains(") T "))
+    })
+    .await?;
     stopped(&stage, LONG).await?;
     ensure!(stage.output()?.ends_with("tidy\n"));
     Ok(())

@@ -13,6 +13,7 @@ use woodward_agents::Kind;
 use woodward_api::{OpenProject, ProjectView};
 use woodward_engine::config::FILE_NAME as CONFIG;
 use woodward_engine::config::detect::{Files, installed, propose};
+use woodward_engine::config::regenerate;
 use woodward_engine::config::render::{Workers, render};
 
 use crate::failure::{Failure, Outcome};
@@ -82,7 +83,8 @@ impl Init {
     ) -> Outcome<(Option<Vec<&'static str>>, Vec<Tried>)> {
         let unreadable =
             |error| Failure::failed(format!("{} can't be read: {error}", root.display()));
-        let proposals = propose(&Files::load(root).map_err(unreadable)?);
+        let files = Files::load(root).map_err(unreadable)?;
+        let proposals = propose(&files);
         let (tried, gates) = gates::try_each(session, root, proposals, !self.no_run).await;
         let programs = installed(&std::env::var("PATH").unwrap_or_default());
         let (who, agents) = match &self.agent_command {
@@ -92,7 +94,7 @@ impl Init {
                 (Workers::Programs(&programs), Some(names))
             }
         };
-        let text = render(&gates, who);
+        let text = render(&gates, who) + &regenerate::proposed(&files);
         store_new(config, &text).map_err(|error| {
             Failure::failed(format!("{} can't be written: {error}", config.display()))
         })?;

@@ -94,7 +94,7 @@ fn today(view: &CostView) -> Option<String> {
 }
 
 /// Money; where a price is not known, the least it can be, or nothing but that it is unknown.
-fn money(spend: Spend) -> String {
+pub(super) fn money(spend: Spend) -> String {
     match (spend.price_known, spend.micro_usd) {
         // Nothing was said of it, which is not the same as nothing.
         (true, 0) if spend.tokens == 0 => String::from("not told"),

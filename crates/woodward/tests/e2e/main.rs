@@ -1,6 +1,7 @@
 //! The real program from one end to the other: real daemon, real git, real agents.
 
 mod agents;
+mod blame;
 mod cast;
 mod config;
 mod daemon;

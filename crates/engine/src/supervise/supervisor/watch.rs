@@ -14,16 +14,14 @@ use rustix::process::{Pid, WaitOptions, WaitStatus, kill_process_group, wait};
 
 use super::super::directory::Directory;
 use super::super::output::Log;
+use super::super::spawn::Agent;
 use super::super::strays::Strays;
 use super::super::{Cause, Launch};
-use super::Agent;
+use super::Manner;
 
 /// How much output is taken before anything else is looked at.
 const TAKE_MAX: usize = 1024 * 1024;
 const BUFFER: usize = 64 * 1024;
-
-/// The longest message about an agent that could not be started.
-const REPORT_MAX: usize = 4096;
 
 /// A day: the longest grace that makes sense.
 const GRACE_MAX_MS: u64 = 24 * 60 * 60 * 1000;
@@ -106,7 +104,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    pub(super) fn until_gone(mut self) -> Cause {
+    pub(super) fn until_gone(mut self, manner: Manner) -> Cause {
         loop {
             let children = self.reap();
             self.decide(children, Instant::now());
@@ -114,7 +112,7 @@ impl<'a> Watch<'a> {
                 break;
             }
             self.await_event();
-            if self.asked_to_stop() {
+            if self.asked_to_stop(manner) {
                 self.stop();
             }
             self.take_output(TAKE_MAX);
@@ -185,6 +183,16 @@ impl<'a> Watch<'a> {
 
     /// Asks everybody to end, if there is anybody.
     fn begin_ending(&mut self, grace_ms: u64, now: Instant) {
+        // Everybody who descends from it would be a child by now. Who does not, and has only its mark
+        // from somewhere, is looked for where a search of the whole machine is worth its time.
+        if self.launch.repeatable
+            && self.status.is_some()
+            && self.reap() == Children::None
+            && self.strays.group_is_empty()
+        {
+            self.phase = Phase::Done;
+            return;
+        }
         if self.status.is_none()
             && let Some(group) = i32::try_from(self.agent.pid).ok().and_then(Pid::from_raw)
         {
@@ -227,13 +235,6 @@ impl<'a> Watch<'a> {
     }
 
     fn cause(&self) -> Cause {
-        let mut report = vec![0; REPORT_MAX];
-        if let Ok(length) = rustix::io::read(&self.agent.report, &mut report)
-            && length > 0
-        {
-            let text = String::from_utf8_lossy(&report[..length]).into_owned();
-            return Cause::NotStarted(text);
-        }
         if let Some(cause) = &self.ended_for {
             return cause.clone();
         }
@@ -295,12 +296,13 @@ impl<'a> Watch<'a> {
         let _ = poll(&mut events, timeout.as_ref());
     }
 
-    fn asked_to_stop(&self) -> bool {
+    fn asked_to_stop(&self, manner: Manner) -> bool {
         let mut asked = false;
         while let Ok(Some(signal)) = self.signals.read_signal() {
             asked |= signal.ssi_signo == Signal::SIGTERM as u32;
         }
-        asked
+        // The signal may have been meant for the run before this one: a stop is always written first.
+        asked && (manner == Manner::Alone || matches!(self.dir.stop(), Ok(Some(_))))
     }
 
     fn take_output(&mut self, max: usize) {

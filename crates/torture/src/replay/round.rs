@@ -1,0 +1,154 @@
+//! One landing of all changes by the real daemon.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use woodward_api::client::TaskAction;
+use woodward_api::{Approve, CreateTasks, OpenProject, StatusView, TaskDraft};
+use woodward_core::{State, StateKind};
+
+use super::history::History;
+use crate::daemon::Daemon;
+use crate::stage::Stage;
+
+/// How long nothing at all may change.
+const STUCK: Duration = Duration::from_secs(300);
+
+/// How changes land.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    /// As soon as each is verified.
+    Together,
+    /// The next one when the one before has landed.
+    OneByOne,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Round {
+    /// Where each task ended.
+    pub(super) ended: BTreeMap<String, StateKind>,
+    /// Why those failed that did.
+    pub(super) failures: BTreeMap<String, String>,
+    pub(super) took: Duration,
+    /// How often the gate really ran.
+    pub(super) gate_runs: usize,
+}
+
+impl Round {
+    pub(super) fn landed(&self) -> usize {
+        let landed = |state: &&StateKind| **state == StateKind::Landed;
+        self.ended.values().filter(landed).count()
+    }
+}
+
+pub(super) async fn run(stage: &Stage, history: &History, how: How) -> Result<Round> {
+    let mut daemon = Daemon::start(stage)?;
+    daemon.ready(stage).await?;
+    let client = stage.client();
+    let root = stage.repo().to_string_lossy().into_owned();
+    client.open_project(&OpenProject { root }).await?;
+    let drafts = history.changes.iter().map(|change| TaskDraft {
+        name: change.task.clone(),
+        prompt: Some(format!("replay: {}", change.subject)),
+        ..TaskDraft::default()
+    });
+    let request = CreateTasks {
+        tasks: drafts.collect(),
+        key: None,
+    };
+    let begun = Instant::now();
+    client.create(&request).await?;
+    match how {
+        How::Together => drop(until(stage, &mut daemon, is_over).await?),
+        How::OneByOne => {
+            let at_rest = |state| state == StateKind::Review || is_over(state);
+            let status = until(stage, &mut daemon, at_rest).await?;
+            for change in &history.changes {
+                if state_of(&status, &change.task) == Some(StateKind::Review) {
+                    let approve = TaskAction::Approve(Approve::default());
+                    client.act(&change.task, &approve).await?;
+                    let landed =
+                        |status: &StatusView| state_of(status, &change.task).is_some_and(is_over);
+                    until_all(stage, &mut daemon, landed).await?;
+                }
+            }
+        }
+    }
+    let took = begun.elapsed();
+    let status = client.status(true).await?;
+    let ended: BTreeMap<String, StateKind> = status
+        .tasks
+        .iter()
+        .map(|task| (task.name.to_string(), task.state))
+        .collect();
+    let mut failures = BTreeMap::new();
+    for (name, state) in &ended {
+        if *state == StateKind::Failed {
+            let detail = client.task(name).await?;
+            let why = match detail.state {
+                State::Failed { failure } => failure.to_string(),
+                other => other.kind().to_string(),
+            };
+            failures.insert(name.clone(), why);
+        }
+    }
+    daemon.stop(stage).await?;
+    let runs = std::fs::read_to_string(stage.scratch("gate-runs")).unwrap_or_default();
+    Ok(Round {
+        ended,
+        failures,
+        took,
+        gate_runs: runs.lines().count(),
+    })
+}
+
+const fn is_over(state: StateKind) -> bool {
+    matches!(state, StateKind::Landed | StateKind::Failed)
+}
+
+fn state_of(status: &StatusView, task: &str) -> Option<StateKind> {
+    let found = status.tasks.iter().find(|it| it.name.as_str() == task);
+    found.map(|it| it.state)
+}
+
+async fn until(
+    stage: &Stage,
+    daemon: &mut Daemon,
+    wanted: impl Fn(StateKind) -> bool,
+) -> Result<StatusView> {
+    let all = |status: &StatusView| status.tasks.iter().all(|task| wanted(task.state));
+    until_all(stage, daemon, all).await
+}
+
+/// Waits, woken by the daemon, for as long as anything goes on.
+async fn until_all(
+    stage: &Stage,
+    daemon: &mut Daemon,
+    wanted: impl Fn(&StatusView) -> bool,
+) -> Result<StatusView> {
+    let client = stage.client();
+    let mut seq = None;
+    let mut changed = Instant::now();
+    loop {
+        daemon.alive(stage)?;
+        let status = client.status(true).await.context("the daemon's status")?;
+        if wanted(&status) {
+            return Ok(status);
+        }
+        if seq.replace(status.seq) != Some(status.seq) {
+            changed = Instant::now();
+        }
+        if changed.elapsed() > STUCK {
+            let open = status.tasks.iter().filter(|task| !is_over(task.state));
+            let open: Vec<String> = open.map(|t| format!("{} {}", t.name, t.state)).collect();
+            bail!(
+                "nothing has happened for {} s: {}",
+                STUCK.as_secs(),
+                open.join(", ")
+            );
+        }
+        client.changes(status.seq, Duration::from_secs(2)).await?;
+    }
+}
