@@ -10,7 +10,6 @@ mod looks;
 pub(crate) mod met;
 mod place;
 mod recover;
-#[expect(dead_code, reason = "the queue calls it next")]
 mod regenerate;
 mod right;
 mod target;

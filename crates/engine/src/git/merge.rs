@@ -179,7 +179,12 @@ impl Repo {
             Merged::Clean(tree) => tree,
             Merged::Conflict(files) => return Ok(Build::Conflict { files }),
         };
-        if TreeId::from(tree.clone()) == self.tree_of(&spec.onto).await? {
+        self.build_of(spec, tree.into()).await
+    }
+
+    /// Builds the squashed or merge commit of a tree that was merged already.
+    pub async fn build_of(&self, spec: &BuildSpec, tree: TreeId) -> Result<Build, GitError> {
+        if tree == self.tree_of(&spec.onto).await? {
             return Ok(Build::Nothing);
         }
         let mut git = self.git(["commit-tree", tree.as_str(), "-p", spec.onto.as_str()]);
@@ -198,7 +203,6 @@ impl Repo {
         if let Ok(changes) = changes {
             self.learn_changes(&spec.onto, &commit, &Arc::new(changes));
         }
-        let tree = TreeId::from(tree);
         let parents = match spec.style {
             Style::Merge => vec![spec.onto.clone(), spec.head.clone()],
             Style::Squash | Style::Rebase => vec![spec.onto.clone()],

@@ -24,6 +24,17 @@ pub(super) struct Link {
     pub(super) intent: Option<IntentId>,
 }
 
+/// An entry to be merged.
+#[derive(Clone, Debug)]
+pub(super) struct Entry<'a> {
+    pub(super) task: &'a Task,
+    /// What was approved.
+    pub(super) commit: &'a CommitId,
+    pub(super) message: String,
+    /// Whether it lands by itself, and its commit names its landing.
+    pub(super) by_itself: bool,
+}
+
 /// What came of adding an entry.
 #[derive(Debug)]
 pub(super) enum Added {
@@ -62,43 +73,44 @@ impl Chain {
     }
 
     /// What the next link goes on top of.
-    fn top(&self) -> Option<&CommitId> {
+    pub(super) fn top(&self) -> Option<&CommitId> {
         let last = self.links.last().map(|link| &link.commit);
         last.or(self.base.as_ref())
     }
 
-    /// Adds an entry.
+    /// Adds an entry: merged by git, or as a tree that was merged otherwise.
     pub(super) async fn add(
         &mut self,
         repo: &Repo,
         config: &Config,
-        task: &Task,
-        commit: &CommitId,
-        message: String,
-        one_by_one: bool,
+        entry: Entry<'_>,
+        merged: Option<TreeId>,
     ) -> Result<Added> {
         let Some(onto) = self.top().cloned() else {
             return Ok(Added::Conflict(Vec::new()));
         };
-        let intent = one_by_one.then(|| IntentId::new(fresh_uuid()));
+        let Entry { task, commit, .. } = entry;
+        let intent = entry.by_itself.then(|| IntentId::new(fresh_uuid()));
         let who = signature();
-        let built = repo
-            .build(&BuildSpec {
-                style: style(config),
-                onto: onto.clone(),
-                head: commit.clone(),
-                message,
-                trailers: Trailers {
-                    task: Some(task.name.to_string()),
-                    intent: intent.map(|intent| intent.to_string()),
-                    ..Trailers::default()
-                },
-                author: who.clone(),
-                committer: who,
-                date: clock::now(),
-            })
-            .await?;
-        let (commit_made, tree) = match built {
+        let spec = BuildSpec {
+            style: style(config),
+            onto: onto.clone(),
+            head: commit.clone(),
+            message: entry.message,
+            trailers: Trailers {
+                task: Some(task.name.to_string()),
+                intent: intent.map(|intent| intent.to_string()),
+                ..Trailers::default()
+            },
+            author: who.clone(),
+            committer: who,
+            date: clock::now(),
+        };
+        let built = match merged {
+            Some(tree) => repo.build_of(&spec, tree).await?,
+            None => repo.build(&spec).await?,
+        };
+        let (made, tree) = match built {
             Build::Built { commit, tree } => (commit, tree),
             // All of it is there already: it lands where the others bring the branch.
             Build::Nothing => {
@@ -109,7 +121,7 @@ impl Chain {
         };
         self.links.push(Link {
             key: (task.id, commit.clone()),
-            commit: commit_made,
+            commit: made,
             tree,
             intent,
         });

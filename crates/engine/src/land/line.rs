@@ -15,12 +15,12 @@ use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, GateName, Note, State, Task, TreeId};
 use woodward_store::Queued;
 
-use super::chain::{Added, Chain, Key, Link};
+use super::chain::{Added, Chain, Entry, Key, Link};
 use super::looks::{Done, Looks, Said, Wanted};
 use super::right::Right;
 use super::target::Seen;
-use super::{is_due, met};
-use crate::config::Config;
+use super::{is_due, met, regenerate};
+use crate::config::{Config, MergeStyle};
 use crate::error::{EngineError, Result};
 use crate::gate::LastFailure;
 use crate::git::Side;
@@ -373,10 +373,21 @@ impl<'a> Line<'a> {
         let message = self.right.message(&task).await?;
         let repo = &self.right.project.repo;
         let commit = &queued.entry.commit;
-        let added = self
+        let entry = Entry {
+            task: &task,
+            commit,
+            message,
+            by_itself,
+        };
+        let mut added = self
             .chain
-            .add(repo, &view.config, &task, commit, message, by_itself)
+            .add(repo, &view.config, entry.clone(), None)
             .await;
+        if let Ok(Added::Conflict(files)) = &added
+            && let Some(tree) = self.written_anew(view, &task, commit, files).await?
+        {
+            added = self.chain.add(repo, &view.config, entry, Some(tree)).await;
+        }
         match added {
             Ok(Added::Linked) => Ok(true),
             Ok(Added::Conflict(files)) if self.chain.links().is_empty() => {
@@ -397,6 +408,42 @@ impl<'a> Line<'a> {
             Err(error) if self.right.is_of_the_world(&error) => {
                 self.hold(queued, error.into_note().into()).await?;
                 Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The merged tree, if all that conflicts are files that a command writes anew.
+    async fn written_anew(
+        &self,
+        view: &View,
+        task: &Task,
+        commit: &CommitId,
+        files: &[String],
+    ) -> Result<Option<TreeId>> {
+        let Right { inner, project, .. } = self.right;
+        let (config, onto) = (&view.config, self.chain.top());
+        let Some(onto) = onto.filter(|_| config.merge_style != MergeStyle::Rebase) else {
+            return Ok(None);
+        };
+        let conflict = regenerate::Conflict {
+            onto,
+            head: commit,
+            files,
+        };
+        let job = inner.options.paths.gates(task.id, onto).join("regenerate");
+        let done = regenerate::complete(inner, project, config, conflict, &job, &inner.stopping);
+        match done.await {
+            Ok(Some(regenerate::Completed::Tree(tree))) => Ok(Some(tree)),
+            Ok(Some(regenerate::Completed::Refused(why))) => {
+                tracing::warn!(task = %task.name, why, "files were not written anew");
+                Ok(None)
+            }
+            Ok(Some(regenerate::Completed::NotNamed)) => Ok(None),
+            Ok(None) => Err(EngineError::interrupted()),
+            Err(error) if self.right.is_of_the_world(&error) => {
+                tracing::warn!(task = %task.name, %error, "files could not be written anew");
+                Ok(None)
             }
             Err(error) => Err(error),
         }

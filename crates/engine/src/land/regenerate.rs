@@ -4,7 +4,7 @@
 //! files that its rule names is taken. It never decides that something lands: what it makes is gated like
 //! any other merge.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 use woodward_core::regenerate::plan;
@@ -74,7 +74,7 @@ pub(crate) async fn complete(
         mark: format!("regenerate-{begun}"),
         output_max_bytes: config.log_bytes_max,
     };
-    let run = async |number: usize, rule: &Regenerate| {
+    for (number, rule) in (1..).zip(&rules) {
         let Some(gate) = as_gate(rule) else {
             return Ok(None);
         };
@@ -83,9 +83,16 @@ pub(crate) async fn complete(
             return Ok(None);
         };
         let dir = job.join(format!("regenerate-{number}"));
-        execute(inner, &stage, &gate, &dir, cancel).await
-    };
-    write_anew(&project.repo, place.path(), &begun, &rules, run).await
+        let Some((exit, dir)) = execute(inner, &stage, &gate, &dir, cancel).await? else {
+            return Ok(None);
+        };
+        if let Some(why) = refused(rule, exit.as_ref(), &dir) {
+            return Ok(Some(Completed::Refused(why)));
+        }
+    }
+    take(&project.repo, place.path(), &begun, &rules)
+        .await
+        .map(Some)
 }
 
 /// The rules that apply, in order, and a commit of the merge in which the files are as the branch has them.
@@ -104,42 +111,39 @@ async fn begin<'a>(
     Ok(begun.map(|begun| (rules, begun)))
 }
 
-/// Runs the commands in a checkout and takes what they made. `run` says how one ended and where its output
-/// is, or nothing when it was told to stop.
-async fn write_anew(
+/// Why a command did not do it, if it did not.
+fn refused(rule: &Regenerate, exit: Option<&Exit>, dir: &Path) -> Option<String> {
+    let how = match exit.map(|exit| &exit.cause) {
+        Some(Cause::Exited(0)) => return None,
+        Some(Cause::Exited(code)) => format!("ended with {code}"),
+        Some(Cause::TimedOut) => format!("took longer than {}", rule.timeout),
+        Some(Cause::NotStarted(why)) => format!("did not start: {why}"),
+        Some(_) | None => "was killed".to_owned(),
+    };
+    let said = supervise::output::head_and_tail(dir, 0, OUTPUT_MAX).unwrap_or_default();
+    let said = said.trim();
+    let shown = rule.command.shown();
+    Some(match said.is_empty() {
+        true => format!("`{shown}` {how}"),
+        false => format!("`{shown}` {how}: {said}"),
+    })
+}
+
+/// Takes what the commands made of a checkout.
+async fn take(
     repo: &Repo,
     place: &Path,
     begun: &CommitId,
     rules: &[&Regenerate],
-    run: impl AsyncFn(usize, &Regenerate) -> Result<Option<(Option<Exit>, PathBuf)>>,
-) -> Result<Option<Completed>> {
-    for (number, rule) in (1..).zip(rules) {
-        let Some((exit, dir)) = run(number, rule).await? else {
-            return Ok(None);
-        };
-        let how = match exit.map(|exit| exit.cause) {
-            Some(Cause::Exited(0)) => continue,
-            Some(Cause::Exited(code)) => format!("ended with {code}"),
-            Some(Cause::TimedOut) => format!("took longer than {}", rule.timeout),
-            Some(Cause::NotStarted(why)) => format!("did not start: {why}"),
-            Some(_) | None => "was killed".to_owned(),
-        };
-        let said = supervise::output::head_and_tail(&dir, 0, OUTPUT_MAX).unwrap_or_default();
-        let said = said.trim();
-        let shown = rule.command.shown();
-        return Ok(Some(Completed::Refused(match said.is_empty() {
-            true => format!("`{shown}` {how}"),
-            false => format!("`{shown}` {how}: {said}"),
-        })));
-    }
+) -> Result<Completed> {
     let may = |file: &str| rules.iter().any(|rule| rule.names(file));
-    Ok(Some(match repo.rewritten(place, begun, may).await? {
+    Ok(match repo.rewritten(place, begun, may).await? {
         Rewritten::Tree(tree) => Completed::Tree(tree),
         Rewritten::Others(files) => Completed::Refused(format!(
             "the commands also changed {}, which no rule names",
             files.join(", ")
         )),
-    }))
+    })
 }
 
 /// A rule's command as gates are run.
@@ -185,7 +189,7 @@ mod tests {
         };
         let place = repo.around().join("place");
         git.checkout_detached(&place, &begun).await.unwrap();
-        let run = async |_: usize, rule: &Regenerate| {
+        for rule in &rules {
             let argv = rule.command.argv();
             let mut command = std::process::Command::new(&argv[0]);
             let status = command.args(&argv[1..]).current_dir(&place).status();
@@ -199,9 +203,11 @@ mod tests {
                 output_dropped_bytes: 0,
                 left_behind: 0,
             };
-            Ok(Some((Some(exit), place.join("no-output"))))
-        };
-        let made = write_anew(&git, &place, &begun, &rules, run).await.unwrap();
+            if let Some(why) = refused(rule, Some(&exit), &place.join("no-output")) {
+                return Completed::Refused(why);
+            }
+        }
+        let made = take(&git, &place, &begun, &rules).await.unwrap();
         // Nothing of ours is left in the repository.
         let left = std::fs::read_dir(repo.root().join(".git")).unwrap();
         let left = left.map(|entry| entry.unwrap().file_name());
@@ -209,7 +215,7 @@ mod tests {
             left.into_iter()
                 .all(|name| !name.to_string_lossy().contains("woodward-index"))
         );
-        made.unwrap()
+        made
     }
 
     #[tokio::test]

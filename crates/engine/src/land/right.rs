@@ -15,7 +15,7 @@ use woodward_core::{Actor, CommitId, EventId, Fact, IntentId, Note, State, State
 use woodward_store::{CloseIntent, LeaseRef, OpenIntent, Queued, StoreError, fresh_uuid};
 
 use super::HELD_AGAIN;
-use super::chain::{Chain, Key, Link, signature};
+use super::chain::{Chain, Entry, Key, Link, signature};
 use crate::clock;
 use crate::config::Config;
 use crate::engine::Inner;
@@ -390,10 +390,13 @@ pub(crate) async fn would_hold(
 ) -> Result<Option<String>> {
     let mut chain = Chain::default();
     chain.fit(base, &[], false);
-    let message = task.name.to_string();
-    chain
-        .add(&project.repo, config, task, commit, message, false)
-        .await?;
+    let entry = Entry {
+        task,
+        commit,
+        message: task.name.to_string(),
+        by_itself: false,
+    };
+    chain.add(&project.repo, config, entry, None).await?;
     let Some(link) = chain.links().last() else {
         return Ok(None);
     };

@@ -417,3 +417,23 @@ fn with_a_remote_the_push_decides_and_the_local_branch_follows() {
     scene.lands_by_itself("five");
     assert_eq!(theirs(), scene.repo.head("main"));
 }
+
+#[test]
+fn files_that_a_command_writes_are_written_anew_instead_of_merged() {
+    let scene = scene(
+        "regenerate:\n- { paths: [all.lock], command: \"cat parts/* > all.lock\" }\nreview: never\n",
+    );
+    scene
+        .repo
+        .commit("parts", &[("parts/a", "a\n"), ("all.lock", "a\n")]);
+    let (ready, wait) = (scene.leave("ready"), scene.await_mark("go"));
+    let add = |part: &str| format!("echo {part} > parts/{part}; cat parts/* > all.lock");
+    scene.create("c", &format!("{}\n{ready}\n{wait}\nexit 0", add("c")));
+    scene.seen("ready");
+    scene.create("b", &format!("{}\nexit 0", add("b")));
+    scene.lands_by_itself("b");
+    scene.give("go");
+    scene.lands_by_itself("c");
+    assert_eq!(scene.repo.read("all.lock"), "a\nb\nc\n");
+    assert_eq!(scene.show("c").runs.len(), 1, "its agent had nothing to do");
+}
