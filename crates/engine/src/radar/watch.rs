@@ -76,7 +76,10 @@ impl Watcher {
         self.projects
             .retain(|id, _| projects.iter().any(|project| project.id() == *id));
         for project in projects {
-            let watch = self.projects.entry(project.id()).or_default();
+            let watch = self.projects.entry(project.id()).or_insert_with(|| {
+                project.repo.sweep_scratch();
+                Watch::default()
+            });
             match watch.pass(inner, &project, force, news).await {
                 Ok(some) => live |= some,
                 Err(error) => {
