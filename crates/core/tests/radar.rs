@@ -29,7 +29,7 @@ fn task(id: u128, state: State) -> Task {
 fn fresh(id: u128) -> Task {
     let state = State::Queued {
         purpose: Purpose::First,
-        run_at: Timestamp(i64::try_from(id).unwrap()),
+        run_at: Timestamp(i64::try_from(id).expect("it fits")),
         delay: None,
     };
     task(id, state)
@@ -160,7 +160,7 @@ fn history_says_what_changes_together() {
     let mut history = vec![commit(&["a.rs", "a_test.rs"]); 4];
     history.push(commit(&["a.rs", "readme"]));
     history.push((0..100).map(|n| format!("mass{n}")).collect());
-    history.last_mut().unwrap().push("a.rs".into());
+    history.last_mut().expect("it fits").push("a.rs".into());
     let found = companions(&history, &BTreeSet::from(["a.rs".to_string()]));
     assert_eq!(found.keys().collect::<Vec<_>>(), ["a_test.rs"]);
     let with = &found["a_test.rs"];
@@ -224,11 +224,11 @@ fn edited(base: &[u64], edits: &[(usize, usize, Vec<u64>)]) -> (Vec<Hunk>, Vec<u
             break;
         }
         lines.extend_from_slice(&base[at..start]);
-        let new = u32::try_from(lines.len()).unwrap();
+        let new = u32::try_from(lines.len()).expect("it fits");
         lines.extend_from_slice(give);
-        let given = u32::try_from(lines.len()).unwrap();
+        let given = u32::try_from(lines.len()).expect("it fits");
         hunks.push(Hunk {
-            base: u32::try_from(start).unwrap()..u32::try_from(end).unwrap(),
+            base: u32::try_from(start).expect("it fits")..u32::try_from(end).expect("it fits"),
             new: new..given,
         });
         at = end;

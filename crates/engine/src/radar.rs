@@ -17,6 +17,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch as channel};
+use tokio::time::Instant;
 use woodward_core::radar::Verdict;
 use woodward_core::{EventSeq, ProjectId, TaskId, Timestamp};
 
@@ -24,8 +25,10 @@ use crate::engine::Inner;
 
 pub(crate) use act::RULE;
 
-/// Changes that come in a bunch are looked at together.
+/// Changes that come in a bunch are looked at together …
 const SETTLE: Duration = Duration::from_millis(100);
+/// … and no more often than this: tasks that are over in a moment cost nothing.
+const PACE: Duration = Duration::from_secs(2);
 /// How long it waits for the log when there is nothing to watch.
 const IDLE: Duration = Duration::from_secs(60);
 /// How long a person waits for a fresh look.
@@ -133,12 +136,13 @@ pub(crate) async fn run(inner: Arc<Inner>) {
         let next = watcher.pass(&inner, force, now != log).await;
         log = now;
         inner.radar.done.send_replace(asked);
+        let rested = Instant::now() + PACE;
+        let due = async {
+            inner.tail.past(log, next.unwrap_or(IDLE)).await;
+            tokio::time::sleep_until(rested.max(Instant::now() + SETTLE)).await;
+        };
         tokio::select! {
-            () = inner.tail.past(log, next.unwrap_or(IDLE)) => {
-                if inner.tail.now() != log {
-                    tokio::time::sleep(SETTLE).await;
-                }
-            }
+            () = due => {}
             () = inner.radar.wake.notified() => {}
         }
     }

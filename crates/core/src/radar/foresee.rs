@@ -91,7 +91,7 @@ pub fn common(a: &Reach, b: &Reach, ignored: &[String], max: usize) -> Vec<Fores
                 let matches_both = |file: &&String| {
                     !is_ignored(file) && pattern::matches(p, file) && pattern::matches(q, file)
                 };
-                both.iter().any(|file| matches_both(file))
+                both.iter().any(matches_both)
             } else {
                 intersect(p, q)
             };

@@ -8,7 +8,7 @@ use woodward_core::CommitId;
 use crate::branches::{Dice, Tree, commit_all};
 
 /// Files that everybody has a hand in.
-const HOT: usize = 25;
+const HOT: usize = 10;
 /// How many branches move once more.
 const MOVED: usize = 7;
 

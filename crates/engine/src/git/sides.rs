@@ -32,6 +32,9 @@ const ANSWER_MAX: usize = 48 << 20;
 /// The most loose files of one worktree.
 const LOOSE_MAX: usize = 2_000;
 
+/// How directories begin in which git may write while it is asked.
+const SCRATCH: &str = "radar-";
+
 /// Where a branch left the trunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fork {
@@ -281,7 +284,7 @@ impl Repo {
         a: &CommitId,
         b: &CommitId,
     ) -> Result<Vec<String>, GitError> {
-        let scratch = self.corner().join(format!("radar-{a}-{b}"));
+        let scratch = self.corner().join(format!("{SCRATCH}{a}-{b}"));
         let _ = fs::create_dir_all(&scratch);
         let answer = self
             .git([
@@ -313,6 +316,18 @@ impl Repo {
         files.sort();
         files.dedup();
         Ok(files)
+    }
+
+    /// Removes what a killed engine left of its questions.
+    pub(crate) fn sweep_scratch(&self) {
+        let Ok(entries) = fs::read_dir(self.corner()) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(SCRATCH) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
     }
 
     /// What the last commits of a branch touched, newest first.

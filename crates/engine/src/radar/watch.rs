@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use woodward_core::{CommitId, ProjectId, State, StateKind, Task, TaskId, Version};
+use woodward_core::{CommitId, Millis, ProjectId, State, StateKind, Task, TaskId, Version};
 
 use super::picture::{Picture, Watched};
 use super::{Published, SideFacts, act};
@@ -22,7 +22,9 @@ use crate::project::Project;
 /// The most tasks of one branch that are compared.
 const SIDES_MAX: usize = 128;
 /// How often the signs of a working agent are looked at.
-const TICK: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(2);
+/// How long an agent works before it is looked at.
+const BEGINS: Millis = Millis::from_secs(1);
 /// The longest that a worktree without any sign goes without a look.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// All looks together take at most this part of one core.
@@ -76,7 +78,10 @@ impl Watcher {
         self.projects
             .retain(|id, _| projects.iter().any(|project| project.id() == *id));
         for project in projects {
-            let watch = self.projects.entry(project.id()).or_default();
+            let watch = self.projects.entry(project.id()).or_insert_with(|| {
+                project.repo.sweep_scratch();
+                Watch::default()
+            });
             match watch.pass(inner, &project, force, news).await {
                 Ok(some) => live |= some,
                 Err(error) => {
@@ -241,7 +246,11 @@ async fn look(
     };
     let known = sides.get(&task.id);
     let due = match known {
-        None => true,
+        // It may be over before there is anything to see.
+        None => {
+            let young = clock::now().since(task.since) < BEGINS;
+            force || !is_live(task) || !young
+        }
         Some(known) if known.version != task.version => true,
         Some(known) if is_live(task) => {
             let pause = if known.signs == signs {

@@ -87,7 +87,7 @@ pub(crate) fn change(dice: &mut Dice, base: &Tree) -> Tree {
             4 => {
                 tree.insert(
                     "bin".into(),
-                    (false, vec![0, u8::try_from(dice.below(3)).unwrap()]),
+                    (false, vec![0, u8::try_from(dice.below(3)).unwrap_or(0)]),
                 );
             }
             5 => {

@@ -71,7 +71,7 @@ async fn every_pair_is_judged_as_git_would() {
     assert!(asked < pairs / 2, "git was asked about {asked} of {pairs}");
 }
 
-fn conflict_in<'a>(picture: &'a Picture<usize>, pair: (usize, usize)) -> Vec<&'a str> {
+fn conflict_in(picture: &Picture<usize>, pair: (usize, usize)) -> Vec<&str> {
     let verdict = picture.verdicts().get(&pair);
     verdict
         .iter()
