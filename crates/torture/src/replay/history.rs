@@ -163,8 +163,14 @@ pub(super) fn merged(
         .output()?;
     if output.status.code() == Some(1) {
         let text = String::from_utf8_lossy(&output.stdout);
-        let files = text.lines().skip(1).map(str::to_owned);
-        return Ok(Merged::Conflict(files.collect()));
+        let mut lines = text.lines();
+        let tree = lines.next().unwrap_or_default().to_owned();
+        // The rules are replaced in every tree, whatever became of them.
+        let files: Vec<String> = lines.filter(|f| *f != RULES).map(str::to_owned).collect();
+        return Ok(match files.is_empty() {
+            true => Merged::Tree(tree),
+            false => Merged::Conflict(files),
+        });
     }
     said("git merge-tree", &output).map(Merged::Tree)
 }
