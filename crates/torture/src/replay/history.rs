@@ -16,6 +16,8 @@ const RULES: &str = "woodward.yaml";
 pub(super) struct History {
     /// The commit that all start from.
     pub(super) base: String,
+    /// How many commits of the given repository were looked at.
+    pub(super) looked_at: usize,
     /// The oldest first.
     pub(super) changes: Vec<Change>,
     /// Changes that can't be made as they are without the ones before them, and where not.
@@ -76,6 +78,7 @@ pub(super) fn take(
     stage.git(&["reset", "--quiet", "--hard", "main"])?;
     let mut history = History {
         base: base.clone(),
+        looked_at: newer.len(),
         ..History::default()
     };
     let mut before = *old;
@@ -239,7 +242,7 @@ mod tests {
             history.dependent,
             [("after the end".to_owned(), vec!["shared".to_owned()])]
         );
-        assert_eq!(history.empty, 1);
+        assert_eq!((history.empty, history.looked_at), (1, 5));
         for change in &history.changes {
             let name = format!("refs/replay/tasks/{}", change.task);
             let parent = stage.git(&["rev-parse", &format!("{name}^")]).unwrap();
