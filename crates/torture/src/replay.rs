@@ -69,7 +69,7 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
             options.repository.display()
         ));
         if how == How::Together {
-            tell_history(&mut report, options, &history);
+            tell_history(&mut report, &history);
         }
         let round = round::run(&stage, &history, how).await?;
         judge(&mut report, &stage, &history, &round, words)?;
@@ -128,16 +128,9 @@ fn prepare(stage: &Stage, options: &Options, review: &str, more: &str) -> Result
     Ok(history)
 }
 
-fn tell_history(report: &mut Report, options: &Options, history: &History) {
-    let asked = history.changes.len() + history.dependent.len() + history.empty;
-    report.tell(
-        "commits looked at",
-        format!("{asked} of {}", options.commits),
-    );
-    report.tell(
-        "changes that can be made on the old base",
-        history.changes.len(),
-    );
+fn tell_history(report: &mut Report, history: &History) {
+    report.tell("commits looked at", history.looked_at);
+    report.tell("changes made on the old base", history.changes.len());
     let files =
         |(subject, files): &(String, Vec<String>)| format!("{subject}: {}", files.join(", "));
     report.list(

@@ -16,6 +16,8 @@ const RULES: &str = "woodward.yaml";
 pub(super) struct History {
     /// The commit that all start from.
     pub(super) base: String,
+    /// How many commits of the given repository were looked at.
+    pub(super) looked_at: usize,
     /// The oldest first.
     pub(super) changes: Vec<Change>,
     /// Changes that can't be made as they are without the ones before them, and where not.
@@ -76,6 +78,7 @@ pub(super) fn take(
     stage.git(&["reset", "--quiet", "--hard", "main"])?;
     let mut history = History {
         base: base.clone(),
+        looked_at: newer.len(),
         ..History::default()
     };
     let mut before = *old;
@@ -163,8 +166,14 @@ pub(super) fn merged(
         .output()?;
     if output.status.code() == Some(1) {
         let text = String::from_utf8_lossy(&output.stdout);
-        let files = text.lines().skip(1).map(str::to_owned);
-        return Ok(Merged::Conflict(files.collect()));
+        let mut lines = text.lines();
+        let tree = lines.next().unwrap_or_default().to_owned();
+        // The rules are replaced in every tree, whatever became of them.
+        let files: Vec<String> = lines.filter(|f| *f != RULES).map(str::to_owned).collect();
+        return Ok(match files.is_empty() {
+            true => Merged::Tree(tree),
+            false => Merged::Conflict(files),
+        });
     }
     said("git merge-tree", &output).map(Merged::Tree)
 }
@@ -233,7 +242,7 @@ mod tests {
             history.dependent,
             [("after the end".to_owned(), vec!["shared".to_owned()])]
         );
-        assert_eq!(history.empty, 1);
+        assert_eq!((history.empty, history.looked_at), (1, 5));
         for change in &history.changes {
             let name = format!("refs/replay/tasks/{}", change.task);
             let parent = stage.git(&["rev-parse", &format!("{name}^")]).unwrap();
