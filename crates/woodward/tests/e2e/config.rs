@@ -92,7 +92,7 @@ fn where_no_agent_is_installed_the_first_task_says_so_at_once() {
 #[test]
 fn the_form_with_reactions_is_understood_and_doctor_names_what_is_not_active() {
     let absent = "agents: { claude-code: { kind: claude-code, command: [/nonexistent/claude] } }\n";
-    let scene = with(&format!("{REACTIONS}{absent}queue: {{ batch: 4 }}\n"));
+    let scene = with(&format!("{REACTIONS}{absent}tracker: {{ kind: linear }}\n"));
     scene.ok(&["init", "-q"]);
     let diagnosis: Diagnosis = {
         let ran = scene.run(&["doctor", "--json"]);
@@ -106,7 +106,7 @@ fn the_form_with_reactions_is_understood_and_doctor_names_what_is_not_active() {
         .filter(|check| check.state != CheckState::Ok)
         .map(|check| format!("{}: {}\n", check.name, check.found))
         .collect();
-    for word in ["queue", "claude-code", "Claude Code is not installed"] {
+    for word in ["tracker", "claude-code", "Claude Code is not installed"] {
         assert!(notes.contains(word), "{word} is not named:\n{notes}");
     }
     assert!(!notes.contains("reactions"), "rules are followed:\n{notes}");
