@@ -3,6 +3,8 @@
 //! A link is built when it is first needed, and kept for as long as what is below it stays what it
 //! was. Nothing here moves anything.
 
+use std::collections::HashMap;
+
 use woodward_core::{CommitId, IntentId, Task, TaskId, TreeId};
 use woodward_store::fresh_uuid;
 
@@ -43,10 +45,15 @@ pub(super) enum Added {
     Conflict(Vec<String>),
 }
 
+/// Merges that are remembered, at most.
+const MERGES_MAX: usize = 1_000;
+
 #[derive(Debug, Default)]
 pub(super) struct Chain {
     base: Option<CommitId>,
     links: Vec<Link>,
+    /// What entries make of trees, so that they need not be merged again when only commits change.
+    merged: HashMap<(TreeId, CommitId), TreeId>,
 }
 
 impl Chain {
@@ -54,9 +61,13 @@ impl Chain {
         &self.links
     }
 
-    /// Keeps what is still right: on top of `base`, of these entries in this order, and made to land
-    /// one by one or not.
-    pub(super) fn fit(&mut self, base: &CommitId, wanted: &[Key], one_by_one: bool) {
+    /// Whether its links were made to land by themselves; `None` if there are none.
+    pub(super) fn is_by_itself(&self) -> Option<bool> {
+        self.links.first().map(|link| link.intent.is_some())
+    }
+
+    /// Keeps what is still right: on top of `base`, of these entries in this order.
+    pub(super) fn fit(&mut self, base: &CommitId, wanted: &[Key]) {
         if self.base.as_ref() != Some(base) {
             // What landed by itself takes nothing away from those on top of it.
             match self.links.iter().position(|link| link.commit == *base) {
@@ -66,10 +77,13 @@ impl Chain {
             self.base = Some(base.clone());
         }
         let pairs = self.links.iter().zip(wanted);
-        let fitting = pairs
-            .take_while(|(link, key)| link.key == **key && link.intent.is_some() == one_by_one)
-            .count();
+        let fitting = pairs.take_while(|(link, key)| link.key == **key).count();
         self.links.truncate(fitting);
+    }
+
+    /// Forgets all links, to be made anew.
+    pub(super) fn take_apart(&mut self) {
+        self.links.clear();
     }
 
     /// What the next link goes on top of.
@@ -106,7 +120,15 @@ impl Chain {
             committer: who,
             date: clock::now(),
         };
-        let built = match merged {
+        let below = match self.links.last() {
+            Some(link) => link.tree.clone(),
+            None => repo.tree_of(&onto).await?,
+        };
+        // What is rebased is more than its tree.
+        let may_know = spec.style == Style::Squash;
+        let place = (below, commit.clone());
+        let known = self.merged.get(&place).filter(|_| may_know).cloned();
+        let built = match merged.or(known) {
             Some(tree) => repo.build_of(&spec, tree).await?,
             None => repo.build(&spec).await?,
         };
@@ -119,6 +141,10 @@ impl Chain {
             }
             Build::Conflict { files } => return Ok(Added::Conflict(files)),
         };
+        if self.merged.len() >= MERGES_MAX {
+            self.merged.clear();
+        }
+        self.merged.insert(place, tree.clone());
         self.links.push(Link {
             key: (task.id, commit.clone()),
             commit: made,
@@ -164,6 +190,7 @@ mod tests {
         };
         Chain {
             base: Some(commit('0')),
+            merged: HashMap::new(),
             links: [('1', 'a'), ('2', 'b'), ('3', 'c')].map(link).into(),
         }
     }
@@ -171,19 +198,18 @@ mod tests {
     #[test]
     fn what_landed_by_itself_leaves_the_others_as_they_are() {
         let mut chain = chain(true);
-        chain.fit(&commit('a'), &[key('2'), key('3'), key('4')], true);
+        chain.fit(&commit('a'), &[key('2'), key('3'), key('4')]);
         let left: Vec<&CommitId> = chain.links.iter().map(|link| &link.commit).collect();
         assert_eq!(left, [&commit('b'), &commit('c')]);
-        chain.fit(&commit('d'), &[key('2')], true);
+        chain.fit(&commit('d'), &[key('2')]);
         assert!(chain.links.is_empty(), "somebody else moved the branch");
     }
 
     #[test]
     fn who_left_takes_all_on_top_along() {
         let mut chain = chain(false);
-        chain.fit(&commit('0'), &[key('1'), key('3')], false);
+        chain.fit(&commit('0'), &[key('1'), key('3')]);
         assert_eq!(chain.links.len(), 1);
-        chain.fit(&commit('0'), &[key('1')], true);
-        assert!(chain.links.is_empty(), "it must name its intent now");
+        assert_eq!(chain.is_by_itself(), Some(false));
     }
 }

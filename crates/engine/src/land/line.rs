@@ -122,7 +122,7 @@ impl<'a> Line<'a> {
             return Ok(Turn::Idle);
         };
         let keys: Vec<Key> = view.entries.iter().map(key).collect();
-        self.chain.fit(&view.base, &keys, view.is_one_by_one());
+        self.chain.fit(&view.base, &keys);
         let mut known: Vec<Known> = self
             .chain
             .links()
@@ -272,9 +272,12 @@ impl<'a> Line<'a> {
             // Every entry is in the way of another: the first of them can't be.
             return Ok(Turn::Idle);
         };
+        // As it was begun: what is looked at is the tree, however it lands then.
+        let by_itself = self.chain.is_by_itself();
+        let by_itself = by_itself.unwrap_or_else(|| view.is_one_by_one());
         while self.chain.links().len() < most {
             let queued = &view.entries[self.chain.links().len()];
-            if !self.link(view, queued, view.is_one_by_one()).await? {
+            if !self.link(view, queued, by_itself).await? {
                 return Ok(Turn::Acted);
             }
         }
@@ -539,14 +542,20 @@ impl<'a> Line<'a> {
             }
             members.push((queued.clone(), task));
         }
-        if count == 1 && self.chain.links()[0].intent.is_none() {
-            // It was merged as one of several; by itself it must name its landing.
-            self.chain.fit(&view.base, &[key(&view.entries[0])], true);
-            if !self.link(view, &view.entries[0], true).await? {
-                return Ok(Turn::Acted);
+        let by_itself = count == 1;
+        if self.chain.is_by_itself() != Some(by_itself) {
+            // Whoever lands by itself names its landing, and nobody else does.
+            self.chain.take_apart();
+            for queued in &view.entries[..count] {
+                if !self.link(view, queued, by_itself).await? {
+                    return Ok(Turn::Acted);
+                }
             }
         }
         let links = self.chain.links()[..count].to_vec();
+        if self.known(view, &links[count - 1]) != Known::Passed {
+            return Ok(Turn::Acted);
+        }
         self.seen = None;
         let moved = self
             .right

@@ -389,7 +389,7 @@ pub(crate) async fn would_hold(
     commit: &CommitId,
 ) -> Result<Option<String>> {
     let mut chain = Chain::default();
-    chain.fit(base, &[], false);
+    chain.fit(base, &[]);
     let entry = Entry {
         task,
         commit,
