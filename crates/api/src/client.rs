@@ -178,7 +178,7 @@ impl Client {
     /// What would happen if tasks were merged.
     pub async fn plan_merge(&self, tasks: &[String]) -> Result<MergePlan, ClientError> {
         let target = self.project("/api/v1/queue/plan");
-        let target = target.with("task", &tasks.join(","));
+        let target = target.with("task", tasks.join(","));
         self.fetch(target, PATIENCE).await
     }
 
