@@ -7,6 +7,7 @@ mod daemon;
 mod gates;
 mod judge;
 mod lifecycle;
+mod queue;
 mod replay;
 mod report;
 mod script;
@@ -14,6 +15,7 @@ mod stage;
 mod stampede;
 mod torture;
 mod victims;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,7 @@ enum Command {
     Stampede(stampede::Options),
     Lifecycle(lifecycle::Options),
     Gates(gates::Options),
+    Queue(queue::Options),
     Replay(replay::Options),
 }
 
@@ -61,6 +64,7 @@ fn run(cli: Cli) -> Result<bool> {
             Command::Stampede(options) => stampede::run(&options).await,
             Command::Lifecycle(options) => lifecycle::run(&options).await,
             Command::Gates(options) => gates::run(&options).await,
+            Command::Queue(options) => queue::run(&options).await,
             Command::Replay(options) => replay::run(&options).await,
         }
     })?;

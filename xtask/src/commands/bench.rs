@@ -45,6 +45,11 @@ const BENCHES: &[Row] = &[
         measures: "tasks from creation to landed against bare git, start-up, idling",
     },
     Row {
+        name: "queue",
+        how: How::Daemon,
+        measures: "the merge queue against landing one by one and what the formula promises; a plot",
+    },
+    Row {
         name: "gates",
         how: How::Daemon,
         measures: "a gate that does nothing, and one whose verdict is known, against `sh -c true`",

@@ -116,6 +116,7 @@ impl Scene {
             git_dirs: vec![git.clone(), git.join("worktrees/tree")],
             used_before: Usage::default(),
             terminal: false,
+            stop: None,
             command: Default::default(),
         }
     }

@@ -1,0 +1,137 @@
+//! The merge queue against landing one after the other, and against what the formula promises.
+//!
+//! Many tasks are verified, then all are queued at once. Their gate takes a known time, asleep or at
+//! work, and some of them fail only on top of the branch. Both ways of landing run in turn, on the same
+//! tasks, in one run.
+
+mod plot;
+mod round;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use woodward_core::queue::learn::throughput;
+
+use crate::report::{Report, narrate};
+use plot::Bar;
+use round::{How, Kind};
+
+/// How many of a hundred fail.
+const RATES: [u32; 4] = [0, 5, 10, 20];
+/// What must be reached of what the formula promises.
+const WANTED: f64 = 0.9;
+
+/// Land many tasks: the merge queue against one after the other
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How many tasks are queued
+    #[arg(long, default_value_t = 40)]
+    entries: usize,
+    /// How long the gate takes, in milliseconds
+    #[arg(long, default_value_t = 1500)]
+    gate_ms: u64,
+    /// Only failure rates of so many percent; may be given several times
+    #[arg(long = "rate")]
+    rates: Vec<u32>,
+    /// Only gates that sleep, or only gates that compute
+    #[arg(long)]
+    kind: Option<Kind>,
+    /// Where the plot goes
+    #[arg(long, default_value = "target/bench/queue.svg")]
+    svg: std::path::PathBuf,
+}
+
+pub(crate) async fn run(options: &Options) -> Result<Report> {
+    if options.entries < 4 {
+        bail!("a queue has at least 4 entries: --entries 40");
+    }
+    let rates = match options.rates.as_slice() {
+        [] => RATES.to_vec(),
+        rates => rates.to_vec(),
+    };
+    let kinds = options
+        .kind
+        .map_or_else(|| vec![Kind::Sleep, Kind::Cpu], |kind| vec![kind]);
+    let mut report = Report::default();
+    let mut bars = Vec::new();
+    for kind in kinds {
+        let gate = round::Gate::new(kind, Duration::from_millis(options.gate_ms))?;
+        for rate in &rates {
+            let name = format!("{}, {rate} % fail", kind.word());
+            let serial = round::run(options.entries, *rate, &gate, How::Serial).await?;
+            narrate(&format!(
+                "{name}: one by one {:.1} s",
+                serial.took.as_secs_f64()
+            ));
+            let queue = round::run(options.entries, *rate, &gate, How::Queue).await?;
+            narrate(&format!(
+                "{name}: the queue {:.1} s",
+                queue.took.as_secs_f64()
+            ));
+            if queue.landed != serial.landed {
+                bail!(
+                    "{name}: {} landed by the queue, {} one by one",
+                    queue.landed,
+                    serial.landed
+                );
+            }
+            let promised = promised(options.entries, *rate, queue.slots);
+            let look = queue.look.as_secs_f64();
+            let reached = f64::from(queue.landed) * look / queue.took.as_secs_f64();
+            let faster = serial.took.as_secs_f64() / queue.took.as_secs_f64();
+            let text = format!(
+                "{:.1} s, {} looks, {reached:.2} a look of {promised:.2} promised for {} slots: {:.2}",
+                queue.took.as_secs_f64(),
+                queue.looks,
+                queue.slots,
+                reached / promised
+            );
+            report.want(&name, text, ">= 0.90", reached >= WANTED * promised);
+            let text = format!(
+                "{faster:.2}x, {:.1} s and {} looks",
+                serial.took.as_secs_f64(),
+                serial.looks
+            );
+            report.want("  against one by one", text, ">= 1", faster >= 1.0);
+            bars.push(Bar {
+                name,
+                serial: f64::from(serial.landed) / serial.took.as_secs_f64() * look,
+                queue: reached,
+                promised,
+            });
+        }
+    }
+    if let Some(directory) = options.svg.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    std::fs::write(&options.svg, plot::svg(&bars))?;
+    report.tell("plot", options.svg.display());
+    Ok(report)
+}
+
+/// What the formula gives for so many entries, none of which can be looked at with more others than
+/// there are.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn promised(entries: usize, rate: u32, slots: usize) -> f64 {
+    let failing = f64::from(rate) / 100.0;
+    let most = entries
+        .div_ceil(slots.max(1))
+        .min(woodward_core::queue::learn::BATCH_MAX);
+    let best = (1..=most).map(|batch| throughput(failing, slots, batch));
+    // Not faster than in one look.
+    best.fold(0.0, f64::max)
+        .min(entries as f64 * (1.0 - failing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_promised_that_can_not_be() {
+        assert!((promised(40, 0, 2) - 40.0).abs() < 1e-9);
+        assert!((promised(40, 10, 2) - 2.87).abs() < 0.01);
+        assert!(promised(40, 5, 1) < 3.0);
+    }
+}
