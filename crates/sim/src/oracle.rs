@@ -222,6 +222,11 @@ impl Oracle {
             | Fact::HeadMoved { commit } => {
                 account.result = Some(commit.clone());
             }
+            // A person says yes to what they made themselves; the queue looks at it.
+            Fact::Brought { commit, .. } => {
+                account.result = Some(commit.clone());
+                account.verified = Some(commit.clone());
+            }
             Fact::GatesFinished { commit, .. } => {
                 let last = account.result.as_ref() == Some(commit);
                 self.require(last, Invariant::OnlyApprovedLands, || {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use woodward_core::budget::Budget;
 use woodward_core::state::{Purpose, ResumePoint, State};
 use woodward_core::task::Standing;
-use woodward_core::{Actor, Fact, Millis, NewTask, Note, Task, TaskId, TaskName, TaskSpec};
+use woodward_core::{Actor, Epoch, Fact, Millis, NewTask, Note, Task, TaskId, TaskName, TaskSpec};
 
 use crate::agents;
 use crate::env::Env;
@@ -108,6 +108,14 @@ impl Person {
     /// What brings the task on.
     fn help(&mut self, env: &mut Env, task: &Task) -> Option<Fact> {
         Some(match &task.state {
+            // What somebody made elsewhere only has to land.
+            State::Draft if task.blockers.is_empty() && env.rng.chance(150) => {
+                let base = env.git.main();
+                Fact::Brought {
+                    commit: agents::commit(env, task.id, Epoch(0), &base),
+                    message: env.ids.message(),
+                }
+            }
             State::Draft => Fact::PromptGiven {
                 message: env.ids.message(),
             },

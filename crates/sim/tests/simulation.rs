@@ -155,7 +155,7 @@ fn a_missing_guard_does_harm_even_where_its_own_rule_is_not_checked() {
         blind_to: Some(invariant),
         ..options
     };
-    found(blind(NO_EPOCH, Invariant::NoStaleWrite), 1_000);
+    found(blind(NO_EPOCH, Invariant::NoStaleWrite), 20_000);
     found(blind(NO_CAS, Invariant::MainKeepsHistory), 1_000);
     let harm = found(blind(NO_INTENT, Invariant::MainMovesWithIntent), 1_000);
     assert!(

@@ -259,11 +259,9 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// Puts an entry aside, with a reason that the person sees.
-    async fn hold(&mut self, queued: &Queued, reason: String) -> Result<()> {
-        self.right.hold(queued, reason).await?;
-        self.aside.insert(key(queued));
-        Ok(())
+    /// Lets an entry wait for a while, with a reason that the person sees.
+    async fn hold(&self, queued: &Queued, reason: String) -> Result<()> {
+        self.right.hold(queued, reason).await
     }
 
     /// Sees to it that these prefixes are looked at, and no others.
