@@ -86,7 +86,7 @@ fn a_planted_red_commit_is_found() {
     stage.write("count/0", "1\n").unwrap();
     stage.commit("good").unwrap();
     assert_eq!(red_commits(&stage, "main").unwrap(), Vec::<String>::new());
-    std::fs::remove_dir_all(stage.scratch("judge")).unwrap();
+    std::fs::remove_dir_all(stage.scratch("judge-main")).unwrap();
     stage.write("tests/0-b.t", "b\nplain\n").unwrap();
     stage
         .commit("two that fit by lines and not in sense")
