@@ -22,7 +22,7 @@ fn stage(rules: &str) -> Scene {
     std::fs::create_dir(&prompts).expect("a directory");
     let agent = scene.mark("agent.sh");
     let script = format!(
-        "d='{}'/$WOODWARD_TASK; mkdir -p \"$d\"; n=$(ls \"$d\" | wc -l); cat > \"$d/$n\"\n\
+        "d='{}'/$WOODWARD_TASK; mkdir -p \"$d\"; n=$(ls \"$d\" | wc -l); cat > \"$d.new\"; mv \"$d.new\" \"$d/$n\"\n\
          [ $n = 0 ] && sh '{}'/$WOODWARD_TASK.sh\nexit 0\n",
         prompts.display(),
         scene.mark("").display()

@@ -29,7 +29,7 @@ pub(crate) fn stage(rules: &str) -> Scene {
     std::fs::create_dir(&prompts).expect("a directory");
     let agent = scene.mark("agent.sh");
     let script = format!(
-        "d='{}'/$WOODWARD_TASK; mkdir -p \"$d\"; n=$(ls \"$d\" | wc -l); cat > \"$d/$n\"\n\
+        "d='{}'/$WOODWARD_TASK; mkdir -p \"$d\"; n=$(ls \"$d\" | wc -l); cat > \"$d.new\"; mv \"$d.new\" \"$d/$n\"\n\
          grep -q 'fail now' \"$d/0\" && exit 3\n\
          echo $((n + 1)) > runs.txt; echo $n > $WOODWARD_TASK.txt\nexit 0\n",
         prompts.display()
