@@ -1,3 +1,5 @@
+//! What is seen in a real worktree before an agent stops.
+
 use woodward_testkit::TestRepo;
 
 use super::*;

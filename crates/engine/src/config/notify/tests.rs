@@ -1,3 +1,5 @@
+//! What can be said about being told, and what is refused.
+
 use woodward_core::Millis;
 use woodward_notify::Secret;
 
