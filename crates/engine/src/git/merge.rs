@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use woodward_core::{CommitId, Timestamp, TreeId};
 
+use super::door::{Git, Output};
 use super::error::GitError;
 use super::message::{Signature, Trailers, compose, git_date, signed};
 use super::repo::{Repo, parse};
@@ -276,41 +277,56 @@ impl Repo {
         ours: &CommitId,
         theirs: &CommitId,
     ) -> Result<Merged, GitError> {
-        let mut git = self
-            .git([
-                "merge-tree",
-                "--write-tree",
-                "-z",
-                "--name-only",
-                "--no-messages",
-            ])
-            .config("merge.renames=true")
-            .config("merge.directoryRenames=conflict");
+        let mut git = self.merging();
         if let Some(base) = base {
             git = git.arg(format!("--merge-base={base}"));
         }
-        let answer = git
-            .arg(ours.as_str())
-            .arg(theirs.as_str())
-            .durable()
-            .accept(1)
-            .run()
-            .await?;
-        let mut fields = answer.fields();
-        let tree = fields
-            .next()
-            .map(String::from_utf8_lossy)
-            .unwrap_or_default();
-        if answer.code == 0 {
-            return parse("merge-tree", &tree).map(Merged::Clean);
-        }
-        let names = fields
-            .take(CONFLICTS_MAX)
-            .map(|name| String::from_utf8_lossy(name).into_owned());
-        let mut files: Vec<String> = names.filter(|name| !name.is_empty()).collect();
+        let git = git.arg(ours.as_str()).arg(theirs.as_str());
+        let merge = MergeTree::of(&git.durable().run().await?)?;
+        Ok(match merge.is_clean {
+            true => Merged::Clean(merge.tree),
+            false => Merged::Conflict(merge.files),
+        })
+    }
+
+    /// The command that merges without a checkout, but for what is merged. There is only this one:
+    /// whoever foresees a merge must foresee what will happen.
+    pub(super) fn merging(&self) -> Git {
+        self.git([
+            "merge-tree",
+            "--write-tree",
+            "-z",
+            "--name-only",
+            "--no-messages",
+        ])
+        .config("merge.renames=true")
+        .config("merge.directoryRenames=conflict")
+        .accept(1)
+    }
+}
+
+/// What the command answers.
+pub(super) struct MergeTree {
+    pub(super) is_clean: bool,
+    /// The tree; with markers in it if it is not clean.
+    pub(super) tree: CommitId,
+    /// The files that conflict, sorted.
+    pub(super) files: Vec<String>,
+}
+
+impl MergeTree {
+    pub(super) fn of(answer: &Output) -> Result<Self, GitError> {
+        let mut fields = answer.fields().map(String::from_utf8_lossy);
+        let tree = parse("merge-tree", &fields.next().unwrap_or_default())?;
+        let names = fields.filter(|name| !name.is_empty()).take(CONFLICTS_MAX);
+        let mut files: Vec<String> = names.map(|name| name.into_owned()).collect();
         files.sort();
         files.dedup();
-        Ok(Merged::Conflict(files))
+        Ok(Self {
+            is_clean: answer.code == 0,
+            tree,
+            files,
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use woodward_core::{CommitId, Timestamp, TreeId};
 use woodward_store::fresh_uuid;
 
 use super::error::GitError;
+use super::merge::MergeTree;
 use super::message::{Signature, git_date, signed};
 use super::repo::{Repo, parse};
 
@@ -37,26 +38,12 @@ impl Repo {
         head: &CommitId,
         files: &[String],
     ) -> Result<Option<CommitId>, GitError> {
-        let args = ["merge-tree", "--write-tree", "-z", "--name-only"];
-        let answer = self
-            .git(args)
-            .arg("--no-messages")
-            .config("merge.renames=true")
-            .config("merge.directoryRenames=conflict")
-            .arg(onto.as_str())
-            .arg(head.as_str())
-            .durable()
-            .accept(1)
-            .run()
-            .await?;
-        let mut fields = answer.fields().map(String::from_utf8_lossy);
-        let tree: CommitId = parse("merge-tree", &fields.next().unwrap_or_default())?;
-        let mut conflicted: Vec<String> = fields
-            .filter(|name| !name.is_empty())
-            .map(|name| name.into_owned())
-            .collect();
-        conflicted.sort();
-        conflicted.dedup();
+        let git = self.merging().arg(onto.as_str()).arg(head.as_str());
+        let MergeTree {
+            tree,
+            files: conflicted,
+            ..
+        } = MergeTree::of(&git.durable().run().await?)?;
         let mut wanted = files.to_vec();
         wanted.sort();
         wanted.dedup();

@@ -15,6 +15,7 @@ use woodward_core::CommitId;
 use woodward_core::radar::{Change, Entry, Side};
 
 use super::error::GitError;
+use super::merge::MergeTree;
 use super::os_path;
 use super::repo::{Repo, parse};
 use super::worktree::Worktree;
@@ -287,15 +288,7 @@ impl Repo {
         let scratch = self.corner().join(format!("{SCRATCH}{a}-{b}"));
         let _ = fs::create_dir_all(&scratch);
         let answer = self
-            .git([
-                "merge-tree",
-                "--write-tree",
-                "-z",
-                "--name-only",
-                "--no-messages",
-            ])
-            .config("merge.renames=true")
-            .config("merge.directoryRenames=conflict")
+            .merging()
             .env("GIT_OBJECT_DIRECTORY", &scratch)
             .env(
                 "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -303,19 +296,10 @@ impl Repo {
             )
             .arg(a.as_str())
             .arg(b.as_str())
-            .accept(1)
             .run()
             .await;
         let _ = fs::remove_dir_all(&scratch);
-        let answer = answer?;
-        if answer.code == 0 {
-            return Ok(Vec::new());
-        }
-        let names = answer.fields().skip(1).map(text);
-        let mut files: Vec<String> = names.filter(|name| !name.is_empty()).collect();
-        files.sort();
-        files.dedup();
-        Ok(files)
+        Ok(MergeTree::of(&answer?)?.files)
     }
 
     /// Removes what a killed engine left of its questions.
