@@ -20,13 +20,22 @@ pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
 ///
 /// # Panics
 /// When it finds nothing for so long.
-pub fn within<T>(deadline: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + deadline;
+pub fn within<T>(deadline: Duration, what: &str, look: impl FnMut() -> Option<T>) -> T {
+    seek(deadline, look).unwrap_or_else(|| panic!("in vain: {what}"))
+}
+
+/// Whether `look` comes to say yes within a minute.
+pub fn holds(mut look: impl FnMut() -> bool) -> bool {
+    seek(DEADLINE, || look().then_some(())).is_some()
+}
+
+fn seek<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + patience;
     loop {
-        if let Some(found) = look() {
+        let found = look();
+        if found.is_some() || Instant::now() >= deadline {
             return found;
         }
-        assert!(Instant::now() < deadline, "in vain: {what}");
         std::thread::sleep(PAUSE);
     }
 }

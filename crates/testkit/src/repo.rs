@@ -101,6 +101,23 @@ impl TestRepo {
         said
     }
 
+    /// Asserts that git finds the repository in order.
+    ///
+    /// `git fsck` takes an object that is written, or a worktree that goes away, under its eyes for
+    /// damage. Real damage stays, so it may look again until a daemon at work has come to rest.
+    ///
+    /// # Panics
+    /// When the damage is there to stay.
+    pub fn fsck(&self) {
+        let mut said = String::new();
+        let sound = crate::patience::holds(|| {
+            let output = self.try_git(&["fsck", "--strict", "--no-dangling"]);
+            said = String::from_utf8_lossy(&output.stderr).into_owned();
+            output.status.success()
+        });
+        assert!(sound, "git fsck: {said}");
+    }
+
     /// What git says in the checkout, also when it fails.
     ///
     /// # Panics

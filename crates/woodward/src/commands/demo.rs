@@ -107,8 +107,12 @@ async fn show(place: &Place, daemon: &mut Daemon, screen: &mut Screen) -> Outcom
         .await?;
     Person::new(client, screen).see_through().await?;
     screen.close();
+    let counted = Summary::of(client, place).await?;
+    // git is asked when nobody else works in the repository: it takes a worktree that goes away
+    // under its eyes for damage.
+    daemon.end(false).await;
     let proof = proof::gather(place, screen).await?;
-    Summary::of(client, place, proof).await
+    Ok(counted.with(&proof))
 }
 
 fn interrupted_text(left: usize, place: &Place) -> String {

@@ -15,7 +15,7 @@ fn others_go_on(scene: &Scene) {
         let branches = ["for-each-ref", "refs/heads/woodward/other/"];
         scene.repo.git(&branches).is_empty()
     });
-    scene.repo.git(&["fsck"]);
+    scene.repo.fsck();
 }
 
 #[test]

@@ -88,7 +88,7 @@ woodward merge one && woodward wait one --until landed --timeout 60s",
     assert!(ran.stdout.contains("code 12"), "{ran:?}");
     assert!(ran.stdout.contains("No space left"), "{ran:?}");
     assert_eq!(scene.repo.git(&["show", "main:x"]), "x");
-    scene.repo.git(&["fsck"]);
+    scene.repo.fsck();
 }
 
 #[test]

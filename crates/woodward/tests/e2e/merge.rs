@@ -32,7 +32,7 @@ fn a_landed_task_looks_as_the_style_says() {
         assert_eq!(scene.repo.git(&["status", "--porcelain"]), "", "{style}");
         let body = scene.repo.git(&["log", "-1", "--format=%B", "main"]);
         assert!(body.contains("Woodward-Task: two"), "{style}: {body}");
-        scene.repo.git(&["fsck"]);
+        scene.repo.fsck();
     }
 }
 

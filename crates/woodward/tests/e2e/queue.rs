@@ -122,7 +122,7 @@ fn many_land_together_and_only_the_culprits_go_back() {
         assert_eq!(count, usize::from(!file(name).starts_with("bad")), "{name}");
     }
     assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
-    scene.repo.git(&["fsck"]);
+    scene.repo.fsck();
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn given_up_and_taken_back(verb: &str) {
     }
     // The person's own change was never touched.
     assert_eq!(scene.repo.read("a.txt"), "a person's own change\n");
-    scene.repo.git(&["fsck"]);
+    scene.repo.fsck();
     scene.repo.git(&["checkout", "a.txt"]);
     // What came back goes on to the end.
     scene.give("go");
@@ -109,5 +109,5 @@ fn ctrl_c_and_down_leave_every_task_and_agent_where_it_is() {
     }
     scene.repo.git(&["stash", "--quiet"]);
     scene.lands_by_itself("landing");
-    scene.repo.git(&["fsck"]);
+    scene.repo.fsck();
 }

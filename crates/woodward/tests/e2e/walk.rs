@@ -79,7 +79,7 @@ fn five_commands_and_three_overlapping_agents_end_landed_and_leave_the_checkout_
     );
     assert_eq!(scene.repo.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
     assert_eq!(scene.repo.read("e2e-tests.txt"), "Test it\n");
-    scene.repo.git(&["fsck", "--strict"]);
+    scene.repo.fsck();
 
     let again = scene.ok(&["merge", "auth-api"]);
     assert!(again.stdout.contains("landed already"), "{again:?}");

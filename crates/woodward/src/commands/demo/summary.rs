@@ -48,8 +48,8 @@ struct Claim {
 }
 
 impl Summary {
-    /// Counts.
-    pub(super) async fn of(client: &Client, place: &Place, proof: Proof) -> Outcome<Self> {
+    /// Counts what the daemon knows; what git and the tests say is added by [`Summary::with`].
+    pub(super) async fn of(client: &Client, place: &Place) -> Outcome<Self> {
         let mut summary = Self {
             tasks: TASKS.len(),
             landed: 0,
@@ -59,12 +59,12 @@ impl Summary {
             fix_cycles: 0,
             conflicts_resolved: 0,
             questions_answered: 0,
-            commits: proof.commits,
-            commits_green: proof.commits_green,
-            tests_passed: proof.tests.0,
-            tests_total: proof.tests.1,
-            fsck_clean: proof.fsck_clean,
-            checkout_clean: proof.checkout_clean,
+            commits: 0,
+            commits_green: 0,
+            tests_passed: 0,
+            tests_total: 0,
+            fsck_clean: false,
+            checkout_clean: false,
             processes_left: 0,
             duration_ms: 0,
             directory: place.root().to_owned(),
@@ -90,6 +90,19 @@ impl Summary {
         }
         (summary.agents_at_once, summary.agents_at_once_ms) = most_at_once(&spans);
         Ok(summary)
+    }
+
+    /// The same with what git and the tests say.
+    pub(super) fn with(self, proof: &Proof) -> Self {
+        Self {
+            commits: proof.commits,
+            commits_green: proof.commits_green,
+            tests_passed: proof.tests.0,
+            tests_total: proof.tests.1,
+            fsck_clean: proof.fsck_clean,
+            checkout_clean: proof.checkout_clean,
+            ..self
+        }
     }
 
     /// Whether everything that is claimed is so.
