@@ -1,8 +1,9 @@
 //! The merge queue: its order, derived from the tasks that are landing; what it does next ([`plan`]);
-//! what it learns ([`learn`]).
+//! where it looks ([`search`]); what it learns ([`learn`]).
 
 pub mod learn;
 pub mod plan;
+pub mod search;
 
 use alloc::string::String;
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use woodward_core::effect::DependencyNews;
 use woodward_core::task::Worktree;
 use woodward_core::{
@@ -31,10 +32,21 @@ const AGAIN: Millis = Millis::from_secs(1);
 const AGAIN_MAX: Millis = Millis::from_secs(60);
 
 /// Effects that are being performed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
     /// Which handing-out counts: one that takes long is handed to us again meanwhile.
     under_way: Mutex<HashMap<i64, TakenEffect>>,
+    /// Clearing up is never urgent: one worktree after the other, since those who work need the cores.
+    clearing: Semaphore,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self {
+            under_way: Mutex::default(),
+            clearing: Semaphore::new(1),
+        }
+    }
 }
 
 impl Outbox {
@@ -215,6 +227,7 @@ async fn remove_worktree(inner: &Inner, effect: &Effect, worktree: &Worktree) ->
     }
     removed::save(&inner.options.paths, task.id, worktree)?;
     let why = format!("task {} is {}", task.name, task.state.kind());
+    let _turn = inner.outbox.clearing.acquire().await;
     let removed = project
         .repo
         .remove_worktree(&Removal {

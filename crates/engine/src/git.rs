@@ -20,6 +20,7 @@ mod landed;
 mod locks;
 mod merge;
 mod message;
+mod object;
 mod own_ref;
 mod place;
 mod regenerate;

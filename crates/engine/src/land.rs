@@ -140,6 +140,7 @@ pub(crate) fn pace(learned: &Learned, backlog: usize, config: &Config) -> Pace {
     let mut pace = learned.pace(backlog, most, config.queue.strict);
     if let Some(batch) = config.queue.batch {
         pace.batch = pace.batch.min(batch as usize);
+        pace.one_by_one |= pace.batch <= 1;
     }
     pace
 }

@@ -12,6 +12,7 @@ use woodward_core::gate::{Overall, overall};
 use woodward_core::landing::{Intent, IntentState, Recovery, RefSeen, recover};
 use woodward_core::queue::entry_of;
 use woodward_core::queue::plan::{Known, Next, Pace, plan};
+use woodward_core::queue::search::Search;
 use woodward_core::{
     Actor, CommitId, Epoch, Event, Fact, GateName, IntentId, Millis, Note, Task, TaskId, Timestamp,
     WorkerId,
@@ -64,6 +65,7 @@ pub(crate) struct Lander {
     renew_at: Timestamp,
     /// What it found out about trees, until it crashes.
     known: BTreeMap<Tree, Verdict>,
+    search: Search,
 }
 
 /// What the gates said of a tree.
@@ -87,6 +89,7 @@ impl Lander {
             stage: Stage::Outside,
             renew_at: Timestamp(0),
             known: BTreeMap::new(),
+            search: Search::default(),
         }
     }
 
@@ -273,9 +276,10 @@ impl Lander {
         let pace = Pace {
             slots: 2,
             batch: self.batch_max,
-            strict: self.batch_max == 1,
+            failing: 0.05,
+            one_by_one: self.batch_max == 1,
         };
-        let planned = plan(&known, pace);
+        let planned = plan(&known, pace, &mut self.search);
         match planned.next {
             Next::LandFirst => Ok(self.open_or_move(chain[0].clone())),
             Next::LandTogether(count) => Ok(self.open_or_move(chain[count - 1].clone())),

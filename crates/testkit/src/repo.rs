@@ -16,6 +16,14 @@ impl TestRepo {
     /// # Panics
     /// When git can't make one.
     pub fn empty() -> Self {
+        Self::empty_as(&[])
+    }
+
+    /// A repository without a commit, made with more arguments of `git init`.
+    ///
+    /// # Panics
+    /// When git can't make one.
+    pub fn empty_as(more: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory
             .path()
@@ -24,7 +32,8 @@ impl TestRepo {
             .join("shop");
         let repo = Self { directory, root };
         std::fs::create_dir(&repo.root).expect("a new directory");
-        repo.git(&["init", "--quiet", "--initial-branch=main"]);
+        let init = ["init", "--quiet", "--initial-branch=main"];
+        repo.git(&[&init, more].concat());
         repo
     }
 

@@ -1,8 +1,8 @@
 //! The merge queue against landing one after the other, and against what the formula promises.
 //!
 //! Many tasks are verified, then all are queued at once. Their gate takes a known time, asleep or at
-//! work, and some of them fail only on top of the branch. Both ways of landing run in turn, on the same
-//! tasks, in one run.
+//! work, and some of them fail only on top of the branch; which ones is drawn several times, since one
+//! draw is luck. Both ways of landing run in turn, on the same kind of tasks, in one run.
 
 mod plot;
 mod round;
@@ -15,7 +15,7 @@ use woodward_core::queue::learn::throughput;
 
 use crate::report::{Report, narrate};
 use plot::Bar;
-use round::{How, Kind};
+use round::{How, Kind, Load};
 
 /// How many of a hundred fail.
 const RATES: [u32; 4] = [0, 5, 10, 20];
@@ -29,8 +29,11 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 40)]
     entries: usize,
     /// How long the gate takes, in milliseconds
-    #[arg(long, default_value_t = 1500)]
+    #[arg(long, default_value_t = 3000)]
     gate_ms: u64,
+    /// How often it is drawn which tasks fail
+    #[arg(long, default_value_t = 3)]
+    draws: u32,
     /// Only failure rates of so many percent; may be given several times
     #[arg(long = "rate")]
     rates: Vec<u32>,
@@ -59,30 +62,34 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
         let gate = round::Gate::new(kind, Duration::from_millis(options.gate_ms))?;
         for rate in &rates {
             let name = format!("{}, {rate} % fail", kind.word());
-            let serial = round::run(options.entries, *rate, &gate, How::Serial).await?;
+            let mut load = Load {
+                entries: options.entries,
+                rate: *rate,
+                draws: 1,
+            };
+            let serial = round::run(load, &gate, How::Serial).await?;
             narrate(&format!(
                 "{name}: one by one {:.1} s",
                 serial.took.as_secs_f64()
             ));
-            let queue = round::run(options.entries, *rate, &gate, How::Queue).await?;
-            narrate(&format!(
-                "{name}: the queue {:.1} s",
-                queue.took.as_secs_f64()
-            ));
-            if queue.landed != serial.landed {
+            load.draws = if *rate == 0 { 1 } else { options.draws };
+            let queue = round::run(load, &gate, How::Queue).await?;
+            let took = queue.took.as_secs_f64() / f64::from(load.draws);
+            narrate(&format!("{name}: the queue {took:.1} s"));
+            if queue.landed != serial.landed * load.draws {
                 bail!(
-                    "{name}: {} landed by the queue, {} one by one",
+                    "{name}: {} landed by the queue in {} draws, {} one by one in one",
                     queue.landed,
+                    load.draws,
                     serial.landed
                 );
             }
             let promised = promised(options.entries, *rate, queue.slots);
             let look = queue.look.as_secs_f64();
             let reached = f64::from(queue.landed) * look / queue.took.as_secs_f64();
-            let faster = serial.took.as_secs_f64() / queue.took.as_secs_f64();
+            let faster = serial.took.as_secs_f64() / took;
             let text = format!(
-                "{:.1} s, {} looks, {reached:.2} a look of {promised:.2} promised for {} slots: {:.2}",
-                queue.took.as_secs_f64(),
+                "{took:.1} s, {} looks, {reached:.2} a look of {promised:.2} promised for {} slots: {:.2}",
                 queue.looks,
                 queue.slots,
                 reached / promised

@@ -8,7 +8,7 @@ use woodward_api::TaskDraft;
 use crate::stage::Stage;
 
 /// Tasks of one bucket change the same count and notes.
-const BUCKETS: u32 = 5;
+const BUCKETS: u32 = 30;
 
 /// The agent that does what its prompt says.
 pub(crate) const AGENT: &str = include_str!("../scripts/agent.sh");

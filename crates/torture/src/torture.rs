@@ -6,6 +6,7 @@
 mod creator;
 mod settle;
 mod storm;
+mod waves;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ use crate::victims::{Kind, Marks};
 use storm::{Storm, Toll};
 
 const CONCURRENT: usize = 6;
+/// How many tasks are under way, most of which wait to land.
+const OPEN: usize = 24;
 const RECOVERY_MAX: Duration = Duration::from_secs(1);
 /// How long processes may be there after the end.
 const ORPHANS_MAX: Duration = Duration::from_secs(5);
@@ -85,12 +88,15 @@ async fn torture(
     daemon.ready(stage).await?;
     let root = stage.repo().to_string_lossy().into_owned();
     stage.client().open_project(&OpenProject { root }).await?;
-    let creator = creator::start(Arc::clone(stage), seed, CONCURRENT * 2);
+    let creator = creator::start(Arc::clone(stage), seed, OPEN);
+    let waves = waves::start(stage, seed);
     let stops = options.stops.unwrap_or(options.kills / 50);
     let mut storm = Storm::new(stage, daemon, seed, server);
     let raged = storm.rage(options.kills, stops).await;
     let scripts = creator.finish().await;
+    let waves = waves.finish().await;
     raged?;
+    let waves = waves?;
     let scripts = scripts?;
     let calm = Instant::now();
     settle::until_quiet(&mut storm, &scripts).await?;
@@ -113,6 +119,7 @@ async fn torture(
     let orphans = settle::until_alone(&marks, ORPHANS_MAX).await;
     narrate("judging");
     let mut report = judged(stage, &tasks, left, orphans)?;
+    report.tell("waves of entries", waves);
     tell(&mut report, &toll, settled);
     Ok(report)
 }

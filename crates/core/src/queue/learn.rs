@@ -7,10 +7,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::plan::Pace;
+use super::search::{HORIZON, power};
 use crate::time::Millis;
 
 /// The most entries between one looked-at prefix and the next.
-pub const BATCH_MAX: usize = 32;
+pub const BATCH_MAX: usize = HORIZON;
 /// The most looks at once that are ever learned about.
 pub const SLOTS_MAX: usize = 8;
 /// Who fails more often than this is tried one by one: searching in batches would cost more.
@@ -19,11 +20,11 @@ const FAILING_MAX: f64 = 0.3;
 const PRIOR_FAILED: f64 = 0.5;
 const PRIOR_SEEN: f64 = 10.0;
 /// How much an entry seen counts after the next one.
-const FADING: f64 = 0.97;
+const FADING: f64 = 0.99;
 /// How much of a mean is the newest value.
 const NEWEST: f64 = 0.3;
 /// After so many looks a duration is measured anew.
-const STALE: u32 = 200;
+const STALE: u32 = 60;
 
 /// What was learned, for one repository on one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -83,7 +84,7 @@ impl Learned {
 
     /// How many of the looks are flaky, roughly.
     pub fn flaky(&self) -> f64 {
-        let looks = f64::from(self.looks.min(33));
+        let looks = f64::from(self.looks.min(100));
         if looks > 0.0 { self.flaky / looks } else { 0.0 }
     }
 
@@ -134,32 +135,15 @@ impl Learned {
     /// The pace for so many waiting entries, with at most so many looks at once.
     pub fn pace(&self, backlog: usize, most: usize, strict: bool) -> Pace {
         let slots = self.slots(most);
+        let failing = self.failing();
         Pace {
             slots,
-            batch: if strict {
-                1
-            } else {
-                batch(self.failing(), slots, backlog)
-            },
-            strict,
+            batch: BATCH_MAX,
+            failing,
+            // Who is looked at by itself anyway needs no company.
+            one_by_one: strict || backlog <= slots || failing > FAILING_MAX,
         }
     }
-}
-
-/// The best batch for an endless queue, cut to what waits.
-fn batch(failing: f64, slots: usize, backlog: usize) -> usize {
-    if backlog <= slots || failing > FAILING_MAX {
-        return 1;
-    }
-    let most = backlog.div_ceil(slots).min(BATCH_MAX);
-    let (mut best, mut most_landed) = (1, 0.0);
-    for batch in 1..=most {
-        let landed = throughput(failing, slots, batch);
-        if landed > most_landed {
-            (best, most_landed) = (batch, landed);
-        }
-    }
-    best
 }
 
 /// How many entries land in the time of one look, in the long run, if each fails with this
@@ -214,10 +198,6 @@ fn digits(number: usize, by: usize) -> f64 {
     rounds
 }
 
-fn power(base: f64, times: usize) -> f64 {
-    (0..times).fold(1.0, |product, _| product * base)
-}
-
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
 fn count(number: usize) -> f64 {
     number as f64
@@ -251,7 +231,7 @@ mod tests {
     #[test]
     fn the_pace_follows_what_was_seen() {
         let mut learned = Learned::default();
-        assert_eq!(learned.pace(1, 2, false).batch, 1);
+        assert!(learned.pace(1, 2, false).one_by_one);
         assert_eq!(learned.slots(2), 1, "first it is measured alone");
         learned.looked(1, Millis(1_000), false);
         assert_eq!(learned.slots(2), 2, "then together");
@@ -262,13 +242,12 @@ mod tests {
             learned.looked(2, Millis(1_000), false);
         }
         assert_eq!(learned.slots(2), 2);
-        let hopeful = learned.pace(40, 2, false).batch;
+        assert!(!learned.pace(40, 2, false).one_by_one);
+        assert!(learned.pace(40, 2, true).one_by_one);
         for _ in 0..20 {
             learned.landed();
             learned.returned();
         }
-        let careful = learned.pace(40, 2, false).batch;
-        assert!(hopeful > 5 && careful == 1, "{hopeful}, {careful}");
-        assert_eq!(learned.pace(40, 2, true).batch, 1);
+        assert!(learned.pace(40, 2, false).one_by_one, "too many fail");
     }
 }

@@ -10,6 +10,8 @@
 
 use alloc::vec::Vec;
 
+use super::search::Search;
+
 /// What is known of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Known {
@@ -24,21 +26,16 @@ pub enum Known {
 }
 
 /// How the queue goes about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     /// How many prefixes are looked at at once.
     pub slots: usize,
-    /// How many entries lie between one looked-at prefix and the next.
+    /// How many entries may lie between one looked-at prefix and the next.
     pub batch: usize,
-    /// Whether every entry's own commit must have passed.
-    pub strict: bool,
-}
-
-impl Pace {
+    /// How likely an entry is to fail.
+    pub failing: f64,
     /// Whether nobody lands but by its own tree.
-    const fn is_one_by_one(self) -> bool {
-        self.strict || self.batch <= 1
-    }
+    pub one_by_one: bool,
 }
 
 /// What happens now.
@@ -64,12 +61,15 @@ pub struct Plan {
     pub look: Vec<usize>,
 }
 
-/// Plans. `prefixes[k]` is what is known of the first `k + 1` entries together.
-pub fn plan(prefixes: &[Known], pace: Pace) -> Plan {
-    Plan {
-        next: next(prefixes, pace),
-        look: look(prefixes, pace),
-    }
+/// Plans. `prefixes[k]` is what is known of the first `k + 1` entries together. `search` is a memory
+/// of what was worked out before, and changes nothing.
+pub fn plan(prefixes: &[Known], pace: Pace, search: &mut Search) -> Plan {
+    let next = next(prefixes, pace);
+    let look = match next {
+        Next::Look => look(prefixes, pace, search),
+        _ => Vec::new(),
+    };
+    Plan { next, look }
 }
 
 fn next(prefixes: &[Known], pace: Pace) -> Next {
@@ -77,64 +77,27 @@ fn next(prefixes: &[Known], pace: Pace) -> Next {
     match (prefixes.first(), passed) {
         (Some(Known::Passed), _) => Next::LandFirst,
         // Who comes later may repair what failed before.
-        (_, Some(last)) if !pace.is_one_by_one() => Next::LandTogether(last + 1),
+        (_, Some(last)) if !pace.one_by_one => Next::LandTogether(last + 1),
         (Some(Known::Failed), _) => Next::Return,
         _ => Next::Look,
     }
 }
 
-fn look(prefixes: &[Known], pace: Pace) -> Vec<usize> {
+fn look(prefixes: &[Known], pace: Pace, search: &mut Search) -> Vec<usize> {
     let slots = pace.slots.max(1);
     let failed = prefixes.iter().position(|known| *known == Known::Failed);
     // What holds a failing one fails as well: somebody in it must be found first.
     let end = failed.unwrap_or(prefixes.len());
     let known = |length: usize| prefixes[length - 1];
-    if pace.is_one_by_one() {
+    if pace.one_by_one {
         let open = (1..=end).filter(|length| known(*length) != Known::Passed);
         return open.take(slots).collect();
     }
     let running = (1..=end).filter(|length| known(*length) == Known::Running);
-    let mut look: Vec<usize> = running.take(slots).collect();
-    let free = slots - look.len();
-    match failed {
-        Some(before) => split(&mut look, before + 1, free),
-        None => {
-            let mut last = look.last().copied().unwrap_or(0);
-            for _ in 0..free {
-                let cut = last.saturating_add(pace.batch).min(end);
-                if cut > last {
-                    look.push(cut);
-                }
-                last = cut;
-            }
-        }
-    }
-    look
-}
-
-/// Puts `count` more cuts before the prefix that failed: evenly, or into the widest gaps between those
-/// that are there.
-fn split(look: &mut Vec<usize>, failed: usize, count: usize) {
-    if look.is_empty() {
-        let cuts = (1..=count).map(|cut| (cut * failed).div_ceil(count + 1));
-        look.extend(cuts.filter(|cut| *cut < failed));
-        look.dedup();
-        return;
-    }
-    for _ in 0..count {
-        let (mut before, mut from, mut widest) = (0, 0, 0);
-        for &cut in look.iter().chain([&failed]) {
-            if cut - before > widest {
-                (from, widest) = (before, cut - before);
-            }
-            before = cut;
-        }
-        if widest < 2 {
-            return;
-        }
-        look.push(from + widest.div_ceil(2));
-        look.sort_unstable();
-    }
+    let running: Vec<usize> = running.take(slots).collect();
+    let failed = failed.map(|before| before + 1);
+    search.fit(pace, prefixes.len());
+    search.cuts(prefixes.len(), failed, &running, slots - running.len())
 }
 
 #[cfg(test)]
@@ -145,7 +108,8 @@ mod tests {
     const PACE: Pace = Pace {
         slots: 2,
         batch: 3,
-        strict: false,
+        failing: 0.05,
+        one_by_one: false,
     };
 
     /// `.` unknown, `r` running, `p` passed, `f` failed.
@@ -156,27 +120,29 @@ mod tests {
             'f' => Known::Failed,
             _ => Known::Unknown,
         });
-        plan(&known.collect::<Vec<_>>(), pace)
+        plan(&known.collect::<Vec<_>>(), pace, &mut Search::default())
     }
 
     #[test]
-    fn prefixes_are_looked_at_a_batch_apart() {
+    fn prefixes_are_looked_at_at_most_a_batch_apart() {
         assert_eq!(of("........", PACE).look, [3, 6]);
         assert_eq!(of("..r.....", PACE).look, [3, 6]);
-        assert_eq!(of("....", PACE).look, [3, 4]);
         assert!(of("", PACE).look.is_empty());
-        let one = Pace { batch: 1, ..PACE };
+        let one = Pace {
+            one_by_one: true,
+            ..PACE
+        };
         assert_eq!(of("....", one).look, [1, 2]);
     }
 
     #[test]
     fn a_failing_prefix_is_split_until_its_culprit_is_first() {
-        assert_eq!(of(".....f...", PACE).look, [2, 4]);
+        assert_eq!(of("........f...", PACE).look, [3, 6]);
         assert_eq!(of("pf", PACE).next, Next::LandFirst);
         assert_eq!(of("f..", PACE).next, Next::Return);
         // What was planned before the failure still helps, what is beyond does not.
         let plan = of("..r..f..r", PACE);
-        assert_eq!((plan.next, plan.look), (Next::Look, vec![2, 3]));
+        assert_eq!((plan.next, plan.look), (Next::Look, vec![1, 3]));
         assert_eq!(of(".f", PACE).look, [1]);
     }
 
@@ -186,8 +152,7 @@ mod tests {
         assert_eq!(of("p.p..", PACE).next, Next::LandFirst);
         assert_eq!(of("f.p", PACE).next, Next::LandTogether(3));
         let strict = Pace {
-            strict: true,
-            batch: 1,
+            one_by_one: true,
             ..PACE
         };
         assert_eq!(of(".p...", strict).next, Next::Look);

@@ -254,7 +254,7 @@ pub(super) struct QueueFile {
     /// are used where more would not be faster.
     pub(super) parallel: Option<Count<1, 8>>,
     /// Most tasks that are looked at together. By default as many as is best for how often tasks fail.
-    pub(super) batch: Option<Count<1, 32>>,
+    pub(super) batch: Option<Count<1, 64>>,
     /// The remote whose branch is moved, such as `origin`: fetched before, pushed to, looked at
     /// afterwards. By default only the local branch moves.
     pub(super) remote: Option<String>,

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -287,7 +287,10 @@ impl Git {
     /// Runs it to its end. The process is not ended when the caller goes away.
     pub(crate) async fn run(self) -> Result<Output, GitError> {
         let verb = self.verb();
-        match tokio::spawn(self.run_here()).await {
+        let begun = Instant::now();
+        let ran = tokio::spawn(self.run_here()).await;
+        tracing::trace!(verb, took = ?begun.elapsed(), "git");
+        match ran {
             Ok(result) => result,
             Err(lost) => Err(GitError::Unexpected {
                 verb: "(any)",

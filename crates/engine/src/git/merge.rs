@@ -9,7 +9,8 @@ use woodward_core::{CommitId, Timestamp, TreeId};
 
 use super::door::{Git, Output};
 use super::error::GitError;
-use super::message::{Signature, Trailers, compose, git_date, signed};
+use super::message::{Signature, Trailers, compose, git_date};
+use super::object::NewCommit;
 use super::repo::{Repo, parse};
 
 const PICKS_MAX: usize = 500;
@@ -137,14 +138,16 @@ impl Repo {
 
     /// Builds the commit that joins.
     pub async fn join(&self, join: &Join) -> Result<CommitId, GitError> {
-        let mut git = self.git(["commit-tree", join.tree.as_str()]);
-        for parent in &join.parents {
-            git = git.arg("-p").arg(parent.as_str());
-        }
         let date = git_date(join.date);
-        let git = signed(git, (&join.who, &date), (&join.who, &date));
-        let message = compose(&join.message, &join.trailers);
-        let commit = parse("commit-tree", &git.durable().stdin(message).text().await?)?;
+        let commit = self
+            .write_commit(&NewCommit {
+                tree: &join.tree,
+                parents: &[&join.parents[0], &join.parents[1]],
+                author: (&join.who, &date),
+                committer: (&join.who, &date),
+                message: &compose(&join.message, &join.trailers),
+            })
+            .await?;
         self.learn(&commit, &join.tree, Some(join.parents.to_vec()));
         Ok(commit)
     }
@@ -159,12 +162,15 @@ impl Repo {
         if tree == self.tree_of(&reverse.onto).await? {
             return Ok(Reversed::Nothing);
         }
-        let git = self.git(["commit-tree", tree.as_str(), "-p", reverse.onto.as_str()]);
         let date = git_date(reverse.date);
-        let git = signed(git, (&reverse.who, &date), (&reverse.who, &date));
-        let message = compose(&reverse.message, &reverse.trailers);
-        let made = git.durable().stdin(message).text().await?;
-        Ok(Reversed::Built(parse("commit-tree", &made)?))
+        let commit = NewCommit {
+            tree: &tree,
+            parents: &[&reverse.onto],
+            author: (&reverse.who, &date),
+            committer: (&reverse.who, &date),
+            message: &compose(&reverse.message, &reverse.trailers),
+        };
+        Ok(Reversed::Built(self.write_commit(&commit).await?))
     }
 
     /// Whether two commits would merge, and if not, which files conflict.
@@ -188,26 +194,33 @@ impl Repo {
         if tree == self.tree_of(&spec.onto).await? {
             return Ok(Build::Nothing);
         }
-        let mut git = self.git(["commit-tree", tree.as_str(), "-p", spec.onto.as_str()]);
-        if spec.style == Style::Merge {
-            git = git.arg("-p").arg(spec.head.as_str());
-        }
         let date = git_date(spec.date);
-        let git = signed(git, (&spec.author, &date), (&spec.committer, &date));
-        let message = compose(&spec.message, &spec.trailers);
-        // Whoever lands asks next what it changes. Should that fail now, it fails again then.
-        let (made, changes) = tokio::join!(
-            git.durable().stdin(message).text(),
-            self.compare(spec.onto.as_str(), tree.as_str())
-        );
-        let commit = parse("commit-tree", &made?)?;
-        if let Ok(changes) = changes {
-            self.learn_changes(&spec.onto, &commit, &Arc::new(changes));
-        }
         let parents = match spec.style {
-            Style::Merge => vec![spec.onto.clone(), spec.head.clone()],
-            Style::Squash | Style::Rebase => vec![spec.onto.clone()],
+            Style::Merge => vec![&spec.onto, &spec.head],
+            Style::Squash | Style::Rebase => vec![&spec.onto],
         };
+        let message = compose(&spec.message, &spec.trailers);
+        let new = NewCommit {
+            tree: &tree,
+            parents: &parents,
+            author: (&spec.author, &date),
+            committer: (&spec.committer, &date),
+            message: &message,
+        };
+        let commit = if spec.trailers.intent.is_some() {
+            // Whoever lands by itself asks next what it changes. Should that fail now, it fails again
+            // then.
+            let compared = self.compare(spec.onto.as_str(), tree.as_str());
+            let (commit, changes) = tokio::join!(self.write_commit(&new), compared);
+            let commit = commit?;
+            if let Ok(changes) = changes {
+                self.learn_changes(&spec.onto, &commit, &Arc::new(changes));
+            }
+            commit
+        } else {
+            self.write_commit(&new).await?
+        };
+        let parents = parents.into_iter().cloned().collect();
         self.learn(&commit, &tree, Some(parents));
         Ok(Build::Built { commit, tree })
     }
@@ -224,14 +237,14 @@ impl Repo {
             if tree == on_tree {
                 continue;
             }
-            let git = self.git(["commit-tree", tree.as_str(), "-p", on.as_str()]);
-            let git = signed(
-                git,
-                (&pick.author, &pick.date),
-                (&spec.committer, &committed),
-            );
-            let message = compose(&pick.message, &spec.trailers);
-            on = parse("commit-tree", &git.durable().stdin(message).text().await?)?;
+            let new = NewCommit {
+                tree: &tree,
+                parents: &[&on],
+                author: (&pick.author, &pick.date),
+                committer: (&spec.committer, &committed),
+                message: &compose(&pick.message, &spec.trailers),
+            };
+            on = self.write_commit(&new).await?;
             on_tree = tree;
         }
         Ok(if on == spec.onto {

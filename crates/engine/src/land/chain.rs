@@ -50,10 +50,22 @@ const MERGES_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Chain {
+    /// Where the branch is.
     base: Option<CommitId>,
+    /// What the first link is built on, if not on that: the last of those that were joined to the
+    /// branch. It has the same tree, so nothing needs to be built anew on top of it.
+    ground: Option<CommitId>,
+    /// What joined the last of some links to the branch.
+    joined: Option<Joined>,
     links: Vec<Link>,
     /// What entries make of trees, so that they need not be merged again when only commits change.
     merged: HashMap<(TreeId, CommitId), TreeId>,
+}
+
+#[derive(Clone, Debug)]
+struct Joined {
+    by: CommitId,
+    last: CommitId,
 }
 
 impl Chain {
@@ -66,13 +78,25 @@ impl Chain {
         self.links.first().map(|link| link.intent.is_some())
     }
 
+    /// Links up to this one were joined to the branch by a commit.
+    pub(super) fn is_joined(&mut self, last: &CommitId, by: CommitId) {
+        let last = last.clone();
+        self.joined = Some(Joined { by, last });
+    }
+
     /// Keeps what is still right: on top of `base`, of these entries in this order.
     pub(super) fn fit(&mut self, base: &CommitId, wanted: &[Key]) {
         if self.base.as_ref() != Some(base) {
-            // What landed by itself takes nothing away from those on top of it.
-            match self.links.iter().position(|link| link.commit == *base) {
-                Some(landed) => drop(self.links.drain(..=landed)),
-                None => self.links.clear(),
+            let joined = self.joined.take().filter(|joined| joined.by == *base);
+            let ground = joined.map(|joined| joined.last);
+            // What landed takes nothing away from those on top of it.
+            let landed = ground.as_ref().unwrap_or(base);
+            match self.links.iter().rposition(|link| link.commit == *landed) {
+                Some(landed) => {
+                    drop(self.links.drain(..=landed));
+                    self.ground = ground;
+                }
+                None => self.take_apart(),
             }
             self.base = Some(base.clone());
         }
@@ -84,12 +108,13 @@ impl Chain {
     /// Forgets all links, to be made anew.
     pub(super) fn take_apart(&mut self) {
         self.links.clear();
+        self.ground = None;
     }
 
     /// What the next link goes on top of.
     pub(super) fn top(&self) -> Option<&CommitId> {
         let last = self.links.last().map(|link| &link.commit);
-        last.or(self.base.as_ref())
+        last.or(self.ground.as_ref()).or(self.base.as_ref())
     }
 
     /// Adds an entry: merged by git, or as a tree that was merged otherwise.
@@ -100,6 +125,10 @@ impl Chain {
         entry: Entry<'_>,
         merged: Option<TreeId>,
     ) -> Result<Added> {
+        if entry.by_itself && self.links.is_empty() {
+            // It becomes the branch, so it must be on top of it.
+            self.ground = None;
+        }
         let Some(onto) = self.top().cloned() else {
             return Ok(Added::Conflict(Vec::new()));
         };
@@ -190,6 +219,8 @@ mod tests {
         };
         Chain {
             base: Some(commit('0')),
+            ground: None,
+            joined: None,
             merged: HashMap::new(),
             links: [('1', 'a'), ('2', 'b'), ('3', 'c')].map(link).into(),
         }
@@ -203,6 +234,28 @@ mod tests {
         assert_eq!(left, [&commit('b'), &commit('c')]);
         chain.fit(&commit('d'), &[key('2')]);
         assert!(chain.links.is_empty(), "somebody else moved the branch");
+    }
+
+    #[test]
+    fn what_was_joined_to_the_branch_leaves_the_others_as_they_are() {
+        let mut chain = chain(false);
+        chain.is_joined(&commit('b'), commit('e'));
+        chain.fit(&commit('e'), &[key('3'), key('4')]);
+        let left: Vec<&CommitId> = chain.links.iter().map(|link| &link.commit).collect();
+        assert_eq!(left, [&commit('c')]);
+        chain.fit(&commit('e'), &[key('4')]);
+        assert_eq!(chain.top(), Some(&commit('b')), "the same tree as the join");
+        chain.take_apart();
+        assert_eq!(chain.top(), Some(&commit('e')));
+    }
+
+    #[test]
+    fn a_join_that_did_not_happen_is_of_no_use() {
+        let mut chain = chain(false);
+        chain.is_joined(&commit('b'), commit('e'));
+        chain.fit(&commit('f'), &[key('3')]);
+        assert!(chain.links.is_empty());
+        assert_eq!(chain.top(), Some(&commit('f')));
     }
 
     #[test]

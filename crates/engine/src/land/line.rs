@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 use woodward_core::gate::Overall;
-use woodward_core::queue::learn::{BATCH_MAX, Learned};
+use woodward_core::queue::learn::Learned;
 use woodward_core::queue::plan::{Known, Next, Pace, plan};
+use woodward_core::queue::search::{HORIZON, Search};
 use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, GateName, Note, State, Task, TreeId};
 use woodward_store::Queued;
@@ -53,6 +54,7 @@ pub(super) struct Line<'a> {
     aside: HashSet<Key>,
     /// Entries that don't fit on those before them, which go first.
     unfitting: HashMap<Key, Vec<Key>>,
+    search: Search,
 }
 
 /// One look at the queue.
@@ -62,12 +64,6 @@ struct View {
     base_tree: TreeId,
     entries: Vec<Queued>,
     pace: Pace,
-}
-
-impl View {
-    const fn is_one_by_one(&self) -> bool {
-        self.pace.strict || self.pace.batch <= 1
-    }
 }
 
 fn key(queued: &Queued) -> Key {
@@ -86,6 +82,7 @@ impl<'a> Line<'a> {
             seen: None,
             aside: HashSet::new(),
             unfitting: HashMap::new(),
+            search: Search::default(),
         }
     }
 
@@ -130,7 +127,14 @@ impl<'a> Line<'a> {
             .map(|link| self.known(&view, link))
             .collect();
         known.resize(view.entries.len(), Known::Unknown);
-        let planned = plan(&known, view.pace);
+        let planned = plan(&known, view.pace, &mut self.search);
+        tracing::debug!(
+            branch = self.branch,
+            waiting = view.entries.len(),
+            next = ?planned.next,
+            look = ?planned.look,
+            "plans"
+        );
         match planned.next {
             Next::LandFirst => self.land(&view, 1).await,
             Next::LandTogether(count) => self.land(&view, count).await,
@@ -182,7 +186,7 @@ impl<'a> Line<'a> {
         }
         self.rules = Some(Arc::clone(&config));
         let pace = self.right.pace(backlog, &config);
-        entries.truncate(pace.slots.saturating_mul(BATCH_MAX).max(1));
+        entries.truncate(HORIZON);
         Ok(Some(View {
             base_tree: project.repo.tree_of(&base).await?,
             config,
@@ -272,7 +276,7 @@ impl<'a> Line<'a> {
         };
         // As it was begun: what is looked at is the tree, however it lands then.
         let by_itself = self.chain.is_by_itself();
-        let by_itself = by_itself.unwrap_or_else(|| view.is_one_by_one());
+        let by_itself = by_itself.unwrap_or_else(|| view.pace.one_by_one);
         while self.chain.links().len() < most {
             let queued = &view.entries[self.chain.links().len()];
             if !self.link(view, queued, by_itself).await? {
@@ -560,12 +564,13 @@ impl<'a> Line<'a> {
             .move_branch(self.branch, members, &view.base, &links, &view.config)
             .await;
         match moved {
-            Ok(true) => {
+            Ok(Some(new)) => {
+                self.chain.is_joined(&links[count - 1].commit, new);
                 for _ in 0..count {
                     self.right.learn(Learned::landed);
                 }
             }
-            Ok(false) => {}
+            Ok(None) => {}
             Err(error) if self.right.is_of_the_world(&error) => {
                 let reason = String::from(error.into_note());
                 for queued in &view.entries[..count] {

@@ -181,7 +181,9 @@ impl Looks {
 fn took(look: &Look, said: &Said) -> Option<(usize, Millis, bool)> {
     let (fewest, most) = look.at_once;
     let millis = u64::try_from(look.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-    (said.really_ran && fewest == most).then_some((most, Millis(millis), said.is_flaky))
+    // Who fails may have been short, or long: then the branch itself is looked at as well.
+    let is_typical = said.really_ran && said.passes() && fewest == most;
+    is_typical.then_some((most, Millis(millis), said.is_flaky))
 }
 
 impl Wanted {

@@ -177,8 +177,8 @@ impl Right<'_> {
         Ok(())
     }
 
-    /// Moves the branch: to the one link, or to a commit that joins them all. `false` if a member was
-    /// changed at the last moment: nothing has happened then.
+    /// Moves the branch: to the one link, or to a commit that joins them all, and says to which. `None`
+    /// if a member was changed at the last moment: nothing has happened then.
     pub(super) async fn move_branch(
         &self,
         branch: &str,
@@ -186,10 +186,10 @@ impl Right<'_> {
         old: &CommitId,
         links: &[Link],
         config: &Config,
-    ) -> Result<bool> {
+    ) -> Result<Option<CommitId>> {
         let repo = &self.project.repo;
         let Some(last) = links.last() else {
-            return Ok(false);
+            return Ok(None);
         };
         let (id, new) = match last.intent {
             Some(intent) if links.len() == 1 => (intent, last.commit.clone()),
@@ -233,7 +233,7 @@ impl Right<'_> {
             Ok(()) => {}
             Err(StoreError::Conflict { .. } | StoreError::Illegal(_)) => {
                 repo.unpin_landing(intent.id).await?;
-                return Ok(false);
+                return Ok(None);
             }
             Err(error) => return Err(error.into()),
         }
@@ -245,7 +245,7 @@ impl Right<'_> {
             }
             Advance::Moved { .. } => self.recover(&intent).await?,
         }
-        Ok(true)
+        Ok(Some(new))
     }
 
     /// The commit that brings several entries at once: only its own tree was looked at, so only it is

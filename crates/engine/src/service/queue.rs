@@ -7,6 +7,7 @@ use woodward_api::{
     BranchQueue, Code, Done, FreezeQueue, FreezeView, MergePlan, PaceView, PlannedMerge, Problem,
     QueueView, QueuedTask,
 };
+use woodward_core::queue::search::Search;
 use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, Note, State, Task, TaskId, TaskName};
 use woodward_store::Queued;
@@ -98,6 +99,14 @@ impl Engine {
     fn pace(&self, project: &Project, backlog: usize, config: &crate::config::Config) -> PaceView {
         let learned = self.inner.landers.learned(&self.inner, project.id());
         let pace = land::pace(&learned, backlog, config);
+        let batch = if pace.one_by_one {
+            1
+        } else {
+            let mut search = Search::default();
+            search.fit(pace, backlog);
+            let cuts = search.cuts(backlog, None, &[], pace.slots);
+            cuts.first().copied().unwrap_or(1)
+        };
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         #[expect(
             clippy::cast_possible_truncation,
@@ -109,7 +118,7 @@ impl Engine {
             failing_permille,
             look_ms: learned.alone().map(|millis| millis.0),
             slots: small(pace.slots),
-            batch: small(pace.batch),
+            batch: small(batch),
         }
     }
 

@@ -5,16 +5,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use woodward_api::client::TaskAction;
-use woodward_api::{CreateTasks, FreezeQueue, MergeTask, OpenProject, StatusView, TaskDraft};
+use woodward_api::{CreateTasks, FreezeQueue, MergeTask, OpenProject, TaskDraft};
 use woodward_core::StateKind;
 
 use crate::daemon::Daemon;
-use crate::report::narrate;
 use crate::stage::Stage;
-use crate::watch::{is_over, until, until_all};
+use crate::watch::{is_over, until};
 
-/// Tasks from which the queue learns before it is measured.
-const WARM: usize = 6;
+/// Tasks from which the queue learns before it is measured; as many of a hundred fail.
+const WARM: usize = 30;
+/// How long one draw may take.
+const LIMIT: Duration = Duration::from_secs(1_200);
+/// How often is looked whether all have landed: asking costs time that landing needs.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a gate does with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -75,8 +78,8 @@ fn turns(length: Duration) -> Result<u64> {
     Ok(u64::try_from(u128::from(TRIAL) * length.as_nanos() / took)?)
 }
 
-/// What came of it.
-#[derive(Debug)]
+/// What came of it, all draws together.
+#[derive(Debug, Default)]
 pub(super) struct Round {
     pub(super) took: Duration,
     pub(super) landed: u32,
@@ -87,7 +90,15 @@ pub(super) struct Round {
     pub(super) slots: usize,
 }
 
-pub(super) async fn run(entries: usize, rate: u32, gate: &Gate, how: How) -> Result<Round> {
+/// What is queued: so many entries, so many of a hundred of which fail, drawn so often.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub(super) entries: usize,
+    pub(super) rate: u32,
+    pub(super) draws: u32,
+}
+
+pub(super) async fn run(load: Load, gate: &Gate, how: How) -> Result<Round> {
     let stage = Stage::new()?;
     let looks = stage.scratch("looks");
     let queue = match how {
@@ -109,30 +120,50 @@ pub(super) async fn run(entries: usize, rate: u32, gate: &Gate, how: How) -> Res
     daemon.ready(&stage).await?;
     let root = stage.repo().to_string_lossy().into_owned();
     stage.client().open_project(&OpenProject { root }).await?;
-    let names = create(&stage, entries + WARM, rate).await?;
+    let warm = match how {
+        How::Serial => Vec::new(),
+        How::Queue => create(&stage, "w", fails(WARM, load.rate, 0)).await?,
+    };
+    let mut draws = Vec::new();
+    for draw in 1..=load.draws {
+        let fails = fails(load.entries, load.rate, draw);
+        draws.push(create(&stage, &format!("d{draw}-"), fails).await?);
+    }
     let rests = |state| state == StateKind::Review || is_over(state);
     until(&stage, &mut daemon, rests).await?;
     stage.write("strict", "")?;
     stage.commit("from now on the gate takes its time")?;
-    let (warm, measured) = names.split_at(WARM);
-    land(&stage, &mut daemon, warm).await?;
+    land(&stage, &mut daemon, &warm).await?;
     let before = count(&looks);
-    let took = land(&stage, &mut daemon, measured).await?;
+    let mut round = Round::default();
+    for names in &draws {
+        round.took += land(&stage, &mut daemon, names).await?;
+    }
     let status = stage.client().status(true).await?;
     let landed = status.tasks.iter().filter(|task| {
         let name = task.name.to_string();
-        measured.contains(&name) && task.state == StateKind::Landed
+        !warm.contains(&name) && task.state == StateKind::Landed
     });
-    let landed = u32::try_from(landed.count())?;
+    round.landed = u32::try_from(landed.count())?;
+    round.looks = count(&looks) - before;
     let pace = stage.client().queue().await?.pace;
+    round.look = Duration::from_millis(pace.look_ms.unwrap_or_default());
+    round.slots = usize::try_from(pace.slots)?;
     daemon.stop(&stage).await?;
-    Ok(Round {
-        took,
-        landed,
-        looks: count(&looks) - before,
-        look: Duration::from_millis(pace.look_ms.unwrap_or_default()),
-        slots: usize::try_from(pace.slots)?,
-    })
+    Ok(round)
+}
+
+/// Which of so many fail: so many of a hundred, wherever chance puts them. The same every time.
+fn fails(entries: usize, rate: u32, draw: u32) -> Vec<bool> {
+    let rate = usize::try_from(rate).unwrap_or(0);
+    let mut left = (entries * rate + 50) / 100;
+    let mut chance = fastrand::Rng::with_seed(u64::from(draw));
+    let one = |entry: usize| {
+        let fails = chance.usize(0..entries - entry) < left;
+        left -= usize::from(fails);
+        fails
+    };
+    (0..entries).map(one).collect()
 }
 
 fn count(looks: &std::path::Path) -> usize {
@@ -140,33 +171,23 @@ fn count(looks: &std::path::Path) -> usize {
     text.lines().count()
 }
 
-/// Creates the tasks; those that will fail are spread evenly over those that are measured.
-async fn create(stage: &Stage, count: usize, rate: u32) -> Result<Vec<String>> {
-    let names: Vec<String> = (0..count).map(|number| format!("t{number:03}")).collect();
-    let measured = count - WARM;
-    let bad = |number: usize| {
-        let rate = usize::try_from(rate).unwrap_or(0);
-        let so_far = |upto: usize| (upto * rate + 50) / 100;
-        number >= WARM && so_far(number - WARM + 1) > so_far(number - WARM)
-    };
-    narrate(&format!(
-        "{measured} tasks of which {} fail",
-        (0..count).filter(|n| bad(*n)).count()
-    ));
-    let drafts = names.iter().enumerate().map(|(number, name)| {
-        let file = if bad(number) { "bad." } else { "" };
+async fn create(stage: &Stage, prefix: &str, fails: Vec<bool>) -> Result<Vec<String>> {
+    let name = |number: usize| format!("{prefix}{number:02}");
+    let draft = |(number, fails): (usize, &bool)| {
+        let name = name(number);
+        let file = if *fails { "bad." } else { "" };
         TaskDraft {
-            name: name.clone(),
             prompt: Some(format!("echo {name} > {file}{name}; exit 0")),
+            name,
             ..TaskDraft::default()
         }
-    });
-    let request = CreateTasks {
-        tasks: drafts.collect(),
-        key: None,
     };
-    stage.client().create(&request).await?;
-    Ok(names)
+    let tasks = fails.iter().enumerate().map(draft).collect();
+    stage
+        .client()
+        .create(&CreateTasks { tasks, key: None })
+        .await?;
+    Ok((0..fails.len()).map(name).collect())
 }
 
 /// Queues tasks while nothing may land, then lets all go at once: how long it took.
@@ -184,13 +205,19 @@ async fn land(stage: &Stage, daemon: &mut Daemon, names: &[String]) -> Result<Du
     }
     let begun = Instant::now();
     client.freeze(&frozen(None)).await?;
-    let all = |status: &StatusView| {
-        let mut these = status.tasks.iter().filter(|task| {
-            let name = task.name.to_string();
-            names.contains(&name)
-        });
-        these.all(|task| is_over(task.state))
-    };
-    until_all(stage, daemon, all).await?;
-    Ok(begun.elapsed())
+    loop {
+        daemon.alive(stage)?;
+        let queue = client.queue().await?;
+        if queue
+            .branches
+            .iter()
+            .all(|branch| branch.entries.is_empty())
+        {
+            return Ok(begun.elapsed());
+        }
+        if begun.elapsed() > LIMIT {
+            bail!("the queue is not empty after {} s", LIMIT.as_secs());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }

@@ -87,7 +87,7 @@ async fn insist(stage: &Stage, scripts: &[Script]) -> Result<()> {
 }
 
 /// A dead daemon, a dead database or a killed git explain it.
-fn may_pass(error: &ClientError) -> bool {
+pub(super) fn may_pass(error: &ClientError) -> bool {
     match error {
         ClientError::Problem(problem) => {
             matches!(problem.code, Code::Unavailable | Code::Internal)
