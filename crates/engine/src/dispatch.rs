@@ -8,6 +8,7 @@ use std::sync::Arc;
 use woodward_core::{ClaimId, State, StateKind};
 use woodward_store::{ClaimRequest, Claims, StoreError, fresh_uuid};
 
+use crate::config::ConflictPolicy;
 use crate::drive;
 use crate::engine::Inner;
 use crate::error::Result;
@@ -44,6 +45,9 @@ async fn claim_in(inner: &Arc<Inner>, project: &Project) -> Result<()> {
     }
     let config = project.config().await?;
     let waiting = foresee::waiting(inner, project, &config, &tasks).await?;
+    // Nobody knows whether a task that is created just now must wait for these.
+    let must_be_seen = config.conflicts.policy == ConflictPolicy::Serialise;
+    let seen = || tasks.iter().map(|task| task.id).collect();
     let request = ClaimRequest {
         claim: ClaimId::new(fresh_uuid()),
         worker: inner.worker,
@@ -53,6 +57,7 @@ async fn claim_in(inner: &Arc<Inner>, project: &Project) -> Result<()> {
         limits: config.limits(),
         policy: config.policy(),
         except: waiting.iter().map(|held| held.task).collect(),
+        among: must_be_seen.then(seen),
     };
     let tasks = match inner.store.claim(request.clone()).await {
         Ok(Claims { tasks, .. }) => tasks,

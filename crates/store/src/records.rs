@@ -114,6 +114,15 @@ pub struct ClaimRequest {
     pub policy: Policy,
     /// Tasks that are not to be claimed now, whatever their place in line.
     pub except: Vec<TaskId>,
+    /// If not `None`, only these are to be claimed: who chose looked at them and not at later ones.
+    pub among: Option<Vec<TaskId>>,
+}
+
+impl ClaimRequest {
+    pub(crate) fn may_claim(&self, task: TaskId) -> bool {
+        let is_among = |tasks: &Vec<TaskId>| tasks.contains(&task);
+        !self.except.contains(&task) && self.among.as_ref().is_none_or(is_among)
+    }
 }
 
 /// What was granted.

@@ -57,7 +57,6 @@ impl Search {
         let failing = nearest(pace.failing);
         let (slots, batch) = (pace.slots.max(1), pace.batch.max(1));
         let size = waiting.min(HORIZON);
-        #[expect(clippy::float_cmp, reason = "one of the same few constants")]
         let is_same = (self.failing, self.slots, self.batch) == (failing, slots, batch);
         if is_same && self.size >= size {
             return;

@@ -276,7 +276,7 @@ impl<'a> Line<'a> {
         };
         // As it was begun: what is looked at is the tree, however it lands then.
         let by_itself = self.chain.is_by_itself();
-        let by_itself = by_itself.unwrap_or_else(|| view.pace.one_by_one);
+        let by_itself = by_itself.unwrap_or(view.pace.one_by_one);
         while self.chain.links().len() < most {
             let queued = &view.entries[self.chain.links().len()];
             if !self.link(view, queued, by_itself).await? {

@@ -60,6 +60,7 @@ async fn client<S: Store>(
                 limits: Limits::default(),
                 policy: policy.clone(),
                 except: Vec::new(),
+                among: None,
             })
             .await?;
         let waited = asked.elapsed();

@@ -148,7 +148,17 @@ pub(super) async fn what_is_excepted_is_passed_over(store: Arc<dyn Store>) {
     };
     let claims = world.store.claim(request).await.expect("claims");
     assert!(claims.tasks.is_empty());
-    assert_eq!(ids(&world.claim(5).await.tasks), [first.id, third.id]);
+    let request = ClaimRequest {
+        among: Some(vec![third.id]),
+        ..world.request(5)
+    };
+    let claims = world.store.claim(request).await.expect("claims");
+    assert_eq!(
+        ids(&claims.tasks),
+        [third.id],
+        "who was not seen is not taken"
+    );
+    assert_eq!(ids(&world.claim(5).await.tasks), [first.id]);
 }
 
 pub(super) async fn the_running_limit_holds_for_many_claimers_at_once(store: Arc<dyn Store>) {

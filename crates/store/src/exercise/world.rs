@@ -144,6 +144,7 @@ impl World {
             limits: Limits::default(),
             policy: self.policy.clone(),
             except: Vec::new(),
+            among: None,
         }
     }
 

@@ -29,6 +29,9 @@ pub(crate) struct Claim {
 pub(crate) const PICK_SQLITE: &str = "SELECT doc, now_ms() FROM tasks \
      WHERE project = $1 AND claim_key IS NOT NULL AND fresh <= $2 AND run_at <= now_ms() \
      ORDER BY fresh, claim_key, id LIMIT $3";
+/// How many tasks may have come up since those were looked at that are among the choice. More of them
+/// only mean that the next claim finds the others.
+const NEWER: u32 = 16;
 pub(crate) const PICK_POSTGRES: &str = "WITH picked AS MATERIALIZED (\
      SELECT doc, fresh, claim_key, id FROM tasks \
      WHERE project = $1 AND claim_key IS NOT NULL AND fresh <= $2 AND run_at <= now_ms() \
@@ -55,21 +58,24 @@ impl Op for Claim {
             return Ok(claims);
         }
         // Those left out may be the first in line: as many more are looked at.
-        let except = u32::try_from(request.except.len()).unwrap_or(u32::MAX);
+        let mut more = u32::try_from(request.except.len()).unwrap_or(u32::MAX);
+        if request.among.is_some() {
+            more = more.saturating_add(NEWER);
+        }
         let mut picked = conn
             .query(
                 locking::<C>(PICK_SQLITE, PICK_POSTGRES),
                 &[
                     request.project.into(),
                     Param::Int(i64::from(admission.fresh)),
-                    admission.start_max.saturating_add(except).into(),
+                    admission.start_max.saturating_add(more).into(),
                 ],
             )
             .await?;
-        if !request.except.is_empty() {
+        if more > 0 {
             let mut wanted = Vec::with_capacity(picked.len());
             for row in picked {
-                if !request.except.contains(&tasks::read(&row, 0)?.id) {
+                if request.may_claim(tasks::read(&row, 0)?.id) {
                     wanted.push(row);
                 }
             }

@@ -230,6 +230,7 @@ impl Pair {
                 limits,
                 policy: self.policy.clone(),
                 except: Vec::new(),
+                among: None,
             })
             .await
             .map_err(|error| error.to_string())?;

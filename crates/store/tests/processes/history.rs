@@ -216,6 +216,7 @@ async fn claim_and_complete(store: Arc<dyn Store>, actor: Actor, thread: usize) 
             limits: Limits::default(),
             policy: policy(),
             except: Vec::new(),
+            among: None,
         };
         let asked_at = now();
         let claims = store.claim(request).await.expect("claims");

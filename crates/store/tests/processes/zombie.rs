@@ -180,6 +180,7 @@ async fn claim(store: &dyn Store, actor: &Actor) -> Task {
         limits: Limits::default(),
         policy: Policy::default(),
         except: Vec::new(),
+        among: None,
     };
     let claims = store.claim(request).await.expect("claims");
     claims.tasks.into_iter().next().expect("a task is in line")
