@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use futures_util::future::try_join_all;
 use woodward_core::queue::learn::throughput;
 
 use crate::report::{Report, narrate};
 use plot::Bar;
-use round::{How, Kind, Load};
+use round::{How, Kind, Load, Round};
 
 /// How many of a hundred fail.
 const RATES: [u32; 4] = [0, 5, 10, 20];
@@ -29,7 +30,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 40)]
     entries: usize,
     /// How long the gate takes, in milliseconds
-    #[arg(long, default_value_t = 3000)]
+    #[arg(long, default_value_t = 6000)]
     gate_ms: u64,
     /// How often it is drawn which tasks fail
     #[arg(long, default_value_t = 3)]
@@ -60,19 +61,14 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
     let mut bars = Vec::new();
     for kind in kinds {
         let gate = round::Gate::new(kind, Duration::from_millis(options.gate_ms))?;
-        for rate in &rates {
+        let serials = all_serial(options.entries, &rates, &gate, kind).await?;
+        for (rate, serial) in rates.iter().zip(serials) {
             let name = format!("{}, {rate} % fail", kind.word());
-            let mut load = Load {
+            let load = Load {
                 entries: options.entries,
                 rate: *rate,
-                draws: 1,
+                draws: if *rate == 0 { 1 } else { options.draws },
             };
-            let serial = round::run(load, &gate, How::Serial).await?;
-            narrate(&format!(
-                "{name}: one by one {:.1} s",
-                serial.took.as_secs_f64()
-            ));
-            load.draws = if *rate == 0 { 1 } else { options.draws };
             let queue = round::run(load, &gate, How::Queue).await?;
             let took = queue.took.as_secs_f64() / f64::from(load.draws);
             narrate(&format!("{name}: the queue {took:.1} s"));
@@ -115,6 +111,38 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
     std::fs::write(&options.svg, plot::svg(&bars))?;
     report.tell("plot", options.svg.display());
     Ok(report)
+}
+
+/// Lands one by one, for every rate. Each keeps one core busy at most, so as many run at once as there
+/// are cores; those that sleep, all of them.
+async fn all_serial(
+    entries: usize,
+    rates: &[u32],
+    gate: &round::Gate,
+    kind: Kind,
+) -> Result<Vec<Round>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = match kind {
+        Kind::Sleep => rates.len(),
+        Kind::Cpu => cores,
+    };
+    let mut rounds = Vec::new();
+    for some in rates.chunks(at_once.max(1)) {
+        let one = |rate: &u32| {
+            let load = Load {
+                entries,
+                rate: *rate,
+                draws: 1,
+            };
+            round::run(load, gate, How::Serial)
+        };
+        rounds.extend(try_join_all(some.iter().map(one)).await?);
+    }
+    for (rate, round) in rates.iter().zip(&rounds) {
+        let (kind, took) = (kind.word(), round.took.as_secs_f64());
+        narrate(&format!("{kind}, {rate} % fail: one by one {took:.1} s"));
+    }
+    Ok(rounds)
 }
 
 /// What the formula gives for so many entries, none of which can be looked at with more others than

@@ -183,7 +183,7 @@ fn judge(
         &name("not as git's own cherry-pick"),
         check::unlike_git(stage, history, &landings)?,
     );
-    report.none(&name("red commits"), check::red(stage, &landings)?);
+    report.none(&name("red commits"), check::red(stage, history)?);
     report.none(&name("git fsck"), check::unsound(stage)?);
     Ok(())
 }

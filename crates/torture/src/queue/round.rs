@@ -190,8 +190,30 @@ async fn create(stage: &Stage, prefix: &str, fails: Vec<bool>) -> Result<Vec<Str
     Ok((0..fails.len()).map(name).collect())
 }
 
+/// Waits until what landed before is cleared away: that is not what is measured.
+async fn until_cleared(stage: &Stage, daemon: &mut Daemon) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        daemon.alive(stage)?;
+        let status = stage.client().status(true).await?;
+        let is_left = |name: &str| stage.worktrees().join(name).exists();
+        let mut landed = status
+            .tasks
+            .iter()
+            .filter(|task| task.state == StateKind::Landed);
+        if !landed.any(|task| is_left(task.name.as_str())) {
+            return Ok(());
+        }
+        if begun.elapsed() > LIMIT {
+            bail!("worktrees of landed tasks are still there");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 /// Queues tasks while nothing may land, then lets all go at once: how long it took.
 async fn land(stage: &Stage, daemon: &mut Daemon, names: &[String]) -> Result<Duration> {
+    until_cleared(stage, daemon).await?;
     let client = stage.client();
     let frozen = |reason: Option<&str>| FreezeQueue {
         branch: None,

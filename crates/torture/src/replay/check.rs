@@ -9,10 +9,12 @@ use super::history::{History, Merged, merged};
 use super::round::Round;
 use crate::stage::Stage;
 
-/// A landed change on the branch.
+/// A landed change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Landing {
     pub(super) commit: String,
+    /// What it was put on top of: the branch, or another one that landed with it.
+    pub(super) onto: String,
     pub(super) task: String,
 }
 
@@ -20,29 +22,45 @@ pub(super) struct Landing {
 pub(super) fn landings(stage: &Stage, history: &History) -> Result<Vec<Landing>> {
     let format = "--format=%H %(trailers:key=Woodward-Task,valueonly,separator=%x2C)";
     let range = format!("{}..main", history.base);
-    let log = stage.git(&["log", "--first-parent", "--reverse", format, &range])?;
-    let line = |line: &str| {
+    let log = stage.git(&["log", "--topo-order", "--reverse", format, &range])?;
+    let mut landings = Vec::new();
+    for line in log.lines() {
         let (commit, task) = line.split_once(' ').unwrap_or((line, ""));
-        Landing {
-            commit: commit.to_owned(),
-            task: task.trim().to_owned(),
+        // What only joins others to the branch is no change of its own.
+        if !task.trim().is_empty() {
+            landings.push(Landing {
+                commit: commit.to_owned(),
+                onto: stage.git(&["rev-parse", &format!("{commit}^1")])?,
+                task: task.trim().to_owned(),
+            });
         }
-    };
-    Ok(log.lines().map(line).collect())
+    }
+    Ok(landings)
 }
 
-/// Landings whose tree is not that of git's own cherry-pick onto the one before.
+/// What the branch was, one after the other: single changes, and what joined several.
+fn steps(stage: &Stage, history: &History) -> Result<Vec<String>> {
+    let range = format!("{}..main", history.base);
+    let log = stage.git(&["rev-list", "--first-parent", "--reverse", &range])?;
+    Ok(log.lines().map(str::to_owned).collect())
+}
+
+fn tree(stage: &Stage, commit: &str) -> Result<String> {
+    stage.git(&["rev-parse", &format!("{commit}^{{tree}}")])
+}
+
+/// Landings whose tree is not that of git's own cherry-pick onto what they were put on, and joining
+/// commits that bring anything but what they join.
 pub(super) fn unlike_git(
     stage: &Stage,
     history: &History,
     landings: &[Landing],
 ) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
-    let mut before = history.base.clone();
-    for Landing { commit, task } in landings {
+    for Landing { commit, onto, task } in landings {
         let change = format!("refs/replay/tasks/{task}");
-        let tree = stage.git(&["rev-parse", &format!("{commit}^{{tree}}")])?;
-        match merged(stage, &history.base, &before, &change, &[])? {
+        let tree = tree(stage, commit)?;
+        match merged(stage, &history.base, onto, &change, &[])? {
             Merged::Tree(expected) if expected == tree => {}
             Merged::Tree(expected) => {
                 wrong.push(format!(
@@ -54,7 +72,14 @@ pub(super) fn unlike_git(
                 files.join(", ")
             )),
         }
-        before.clone_from(commit);
+    }
+    for step in steps(stage, history)? {
+        let last = stage.git(&["rev-parse", &format!("{step}^@")])?;
+        if let [_, joined] = last.lines().collect::<Vec<_>>()[..]
+            && tree(stage, joined)? != tree(stage, &step)?
+        {
+            wrong.push(format!("{step} is not what it joins"));
+        }
     }
     Ok(wrong)
 }
@@ -77,21 +102,21 @@ pub(super) fn unlike_record(round: &Round, landings: &[Landing]) -> Vec<String> 
     wrong
 }
 
-/// Landed commits on which the gate's command fails.
-pub(super) fn red(stage: &Stage, landings: &[Landing]) -> Result<Vec<String>> {
+/// Commits that the branch was at and on which the gate's command fails.
+pub(super) fn red(stage: &Stage, history: &History) -> Result<Vec<String>> {
     let place = stage.scratch("look");
     let shown = place.to_string_lossy().into_owned();
     stage.git(&["worktree", "add", "--quiet", "--detach", &shown, "main"])?;
     let mut red = Vec::new();
-    for Landing { commit, task } in landings {
-        stage.git_in(&place, &["checkout", "--quiet", "--detach", commit])?;
+    for commit in steps(stage, history)? {
+        stage.git_in(&place, &["checkout", "--quiet", "--detach", &commit])?;
         let mut gate = stage.command("sh");
         let gate = gate.arg(stage.scratch("gate-command")).current_dir(&place);
         let output = gate.output()?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stdout);
             let first = text.lines().next().unwrap_or_default();
-            red.push(format!("{task} ({commit}): {first}"));
+            red.push(format!("{commit}: {first}"));
         }
     }
     stage.git(&["worktree", "remove", "--force", &shown])?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use woodward_api::client::TaskAction;
-use woodward_api::{Approve, CreateTasks, OpenProject, StatusView, TaskDraft};
+use woodward_api::{Approve, CreateTasks, FreezeQueue, OpenProject, StatusView, TaskDraft};
 use woodward_core::{State, StateKind};
 
 use super::history::History;
@@ -16,7 +16,7 @@ use crate::watch::{is_over, state_of, until, until_all};
 /// How changes land.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
-    /// As soon as each is verified.
+    /// All at once, when all are made: each begins on the same old commit.
     Together,
     /// The next one when the one before has landed.
     OneByOne,
@@ -57,9 +57,23 @@ pub(super) async fn run(stage: &Stage, history: &History, how: How) -> Result<Ro
         key: None,
     };
     let begun = Instant::now();
+    if how == How::Together {
+        let reason = Some("until all are made".to_owned());
+        client
+            .freeze(&FreezeQueue {
+                branch: None,
+                reason,
+            })
+            .await?;
+    }
     client.create(&request).await?;
     match how {
-        How::Together => drop(until(stage, &mut daemon, is_over).await?),
+        How::Together => {
+            let is_made = |state| state == StateKind::Landing || is_over(state);
+            until(stage, &mut daemon, is_made).await?;
+            client.freeze(&FreezeQueue::default()).await?;
+            until(stage, &mut daemon, is_over).await?;
+        }
         How::OneByOne => {
             let at_rest = |state| state == StateKind::Review || is_over(state);
             let status = until(stage, &mut daemon, at_rest).await?;
