@@ -3,6 +3,7 @@
 //! It must never be needed to build or run Woodward itself, and never depend on
 //! a crate of ours: it judges them.
 
+mod again;
 mod agents;
 mod commands;
 mod deps;

@@ -3,9 +3,11 @@
 //! Every child starts in the repository's root. A child that fails is never
 //! taken for one that succeeded, and its exit code is never lost.
 
+use crate::output;
 use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -86,6 +88,26 @@ impl Cmd {
     pub(crate) fn run(&self) -> Result<Code> {
         let status = self.command().status().with_context(|| self.cannot_run())?;
         Ok(status.into())
+    }
+
+    /// Runs it with our own output, and also returns what it wrote to stdout, whatever became of it.
+    pub(crate) fn run_aloud(&self) -> Result<(Code, String)> {
+        let mut child = self
+            .command()
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| self.cannot_run())?;
+        let mut said = String::new();
+        let stdout = child.stdout.take().expect("it is a pipe");
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line.with_context(|| format!("`{self}` can't be heard"))?;
+            let line = String::from_utf8_lossy(&line);
+            output::answer(&line);
+            said.push_str(&line);
+            said.push('\n');
+        }
+        let status = child.wait().with_context(|| self.cannot_run())?;
+        Ok((status.into(), said))
     }
 
     /// Runs it and returns what it wrote to stdout; a failure is an error.

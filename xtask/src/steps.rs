@@ -1,10 +1,13 @@
 //! Runs named steps one after the other, with one line each, up to the first failure.
 //!
-//! A step that failed is never followed by another.
+//! A step that failed is never followed by another. What passed only the second time is named in the
+//! last lines, so that nobody overlooks it.
 
+use crate::again::{self, Verdict};
 use crate::output;
 use crate::process::Cmd;
 use anyhow::Result;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -16,6 +19,8 @@ pub(crate) struct Step {
 
 enum Action {
     Child(Cmd),
+    /// The arguments of `cargo`.
+    Tests(&'static [&'static str]),
     Here {
         check: fn() -> Result<()>,
         rerun: &'static str,
@@ -28,6 +33,14 @@ impl Step {
         Self {
             name,
             action: Action::Child(cmd),
+        }
+    }
+
+    /// A step of tests.
+    pub(crate) fn tests(name: &'static str, cargo_test: &'static [&'static str]) -> Self {
+        Self {
+            name,
+            action: Action::Tests(cargo_test),
         }
     }
 
@@ -46,6 +59,16 @@ impl Step {
                 Ok(code) => Outcome::failed(code.into(), None, cmd),
                 Err(error) => Outcome::failed(ExitCode::FAILURE, Some(error), cmd),
             },
+            Action::Tests(arguments) => match again::run(arguments) {
+                Ok(Verdict::Passed) => Outcome::Passed,
+                Ok(Verdict::Flaky(names)) => Outcome::Flaky(names),
+                Ok(Verdict::Failed(code)) => {
+                    Outcome::failed(code.into(), None, &Cmd::cargo(arguments))
+                }
+                Err(error) => {
+                    Outcome::failed(ExitCode::FAILURE, Some(error), &Cmd::cargo(arguments))
+                }
+            },
             Action::Here { check, rerun } => match check() {
                 Ok(()) => Outcome::Passed,
                 Err(error) => Outcome::failed(ExitCode::FAILURE, Some(error), rerun),
@@ -56,6 +79,7 @@ impl Step {
 
 enum Outcome {
     Passed,
+    Flaky(BTreeSet<String>),
     Failed {
         code: ExitCode,
         error: Option<anyhow::Error>,
@@ -76,6 +100,7 @@ impl Outcome {
 /// Runs all steps, or stops at the first failure and returns its exit code.
 pub(crate) fn run(steps: &[Step]) -> ExitCode {
     let start = Instant::now();
+    let mut flaky = BTreeSet::new();
     for step in steps {
         let step_start = Instant::now();
         let outcome = step.run();
@@ -83,6 +108,10 @@ pub(crate) fn run(steps: &[Step]) -> ExitCode {
         let took_s = step_start.elapsed().as_secs_f64();
         match outcome {
             Outcome::Passed => output::answer(&format!("passed  {name:<8} {took_s:>7.1} s")),
+            Outcome::Flaky(names) => {
+                output::answer(&format!("FLAKY   {name:<8} {took_s:>7.1} s"));
+                flaky.extend(names);
+            }
             Outcome::Failed { code, error, rerun } => {
                 if let Some(error) = error {
                     output::narrate(&format!("{error:#}"));
@@ -93,6 +122,11 @@ pub(crate) fn run(steps: &[Step]) -> ExitCode {
                 return code;
             }
         }
+    }
+    for name in flaky {
+        output::answer(&format!(
+            "FLAKY   {name}: it failed once and then passed; find out why"
+        ));
     }
     output::answer(&format!(
         "passed  {:<8} {:>7.1} s",

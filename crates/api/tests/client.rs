@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
 use woodward_api::client::{Client, ClientError, LogQuery, TaskAction};
 use woodward_api::{Code, Problem, Text};
 
@@ -20,9 +20,24 @@ fn place() -> Place {
     Place { _dir: dir, socket }
 }
 
-/// Answers one request with `answer` as it stands, and gives back what was asked.
+/// Greets, answers one request with `answer` as it stands, and gives back what was asked.
 async fn once(listener: UnixListener, answer: String) -> String {
     let (mut stream, _) = listener.accept().await.expect("a caller");
+    let greeting = read(&mut stream).await;
+    assert!(greeting.starts_with("HEAD /healthz "), "{greeting}");
+    stream.write_all(HELLO).await.expect("a caller that stays");
+    let asked = read(&mut stream).await;
+    stream
+        .write_all(answer.as_bytes())
+        .await
+        .expect("a caller that stays");
+    asked
+}
+
+const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 300\r\n\r\n";
+
+/// One request.
+async fn read(stream: &mut UnixStream) -> String {
     let mut asked = Vec::new();
     loop {
         let mut piece = [0_u8; 65_536];
@@ -32,10 +47,6 @@ async fn once(listener: UnixListener, answer: String) -> String {
             break;
         }
     }
-    stream
-        .write_all(answer.as_bytes())
-        .await
-        .expect("a caller that stays");
     String::from_utf8(asked).expect("text")
 }
 
@@ -75,6 +86,38 @@ async fn nobody_listening_is_unreachable() {
     let error = client.status(false).await.expect_err("nobody listens");
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
     assert!(error.is_daemon_gone());
+}
+
+#[tokio::test]
+async fn whoever_listens_no_more_was_not_asked() {
+    let place = place();
+    let listener = UnixListener::bind(&place.socket).expect("a free place");
+    let client = Client::new(&place.socket, "/");
+    // As a killed daemon does it: the connection stands, and nobody ever takes it.
+    let (_, result) = tokio::join!(
+        async {
+            tokio::task::yield_now().await;
+            drop(listener);
+        },
+        client.act("a", &TaskAction::Release)
+    );
+    let error = result.expect_err("nobody takes it");
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+
+    let place = self::place();
+    let listener = UnixListener::bind(&place.socket).expect("a free place");
+    let client = Client::new(&place.socket, "/");
+    let (_, result) = tokio::join!(
+        async {
+            let (mut stream, _) = listener.accept().await.expect("a caller");
+            read(&mut stream).await;
+            stream.write_all(HELLO).await.expect("a caller that stays");
+            read(&mut stream).await;
+        },
+        client.act("a", &TaskAction::Release)
+    );
+    let error = result.expect_err("it was asked, and ended");
+    assert!(matches!(error, ClientError::Lost { .. }), "{error}");
 }
 
 #[tokio::test]

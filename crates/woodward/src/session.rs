@@ -75,12 +75,14 @@ impl Session {
         ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
     ) -> Outcome<T> {
         match ask(&self.client).await {
-            // Nothing was sent, so the same may be asked again.
+            // Nothing was done, so the same may be asked again.
             Err(ClientError::Unreachable { source, .. })
                 if self.autostart
                     && matches!(
                         source.kind(),
-                        ErrorKind::NotFound | ErrorKind::ConnectionRefused
+                        ErrorKind::NotFound
+                            | ErrorKind::ConnectionRefused
+                            | ErrorKind::ConnectionReset
                     ) =>
             {
                 launch::start(self).await?;

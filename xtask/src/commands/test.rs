@@ -4,7 +4,6 @@
 
 use crate::commands::torture::{self, Profile};
 use crate::commands::{lint, setup, sim};
-use crate::process::Cmd;
 use crate::steps::{self, Step};
 use std::process::ExitCode;
 
@@ -14,7 +13,8 @@ const KILLS_POSTGRES: &[&str] = &["--postgres", "--kills", "40", "--stops", "3"]
 
 /// Run everything that CI runs: setup, lint, tests, real agents, simulation, torture
 ///
-/// Stops at the first failure and shows the command to run it again.
+/// Stops at the first step that fails and shows the command to run it again. A test that fails is run
+/// once more, alone; one that passes then is named FLAKY in the last lines.
 #[derive(clap::Args)]
 pub(crate) struct Test {
     /// Only this part
@@ -48,10 +48,7 @@ impl Test {
             setup::install_missing,
         )];
         steps.extend(lint::steps());
-        steps.push(Step::child(
-            "test",
-            Cmd::cargo(&["test", "--workspace", "--locked"]),
-        ));
+        steps.push(Step::tests("test", &["test", "--workspace", "--locked"]));
         if !self.fast {
             steps.extend(agents());
             steps.push(Step::child("sim", sim::command(&["--seeds", SIM_SEEDS])));
@@ -72,17 +69,17 @@ impl Test {
 fn agents() -> Vec<Step> {
     vec![
         Step::here("install", "cargo xtask setup", setup::install_agents),
-        Step::child(
+        Step::tests(
             "agents",
-            Cmd::cargo(&["test", "-p", "woodward", "--test", "agents", "--locked"]),
+            &["test", "-p", "woodward", "--test", "agents", "--locked"],
         ),
-        Step::child(
+        Step::tests(
             "terminal",
-            Cmd::cargo(&["test", "-p", "woodward", "--test", "terminal", "--locked"]),
+            &["test", "-p", "woodward", "--test", "terminal", "--locked"],
         ),
-        Step::child(
+        Step::tests(
             "adapters",
-            Cmd::cargo(&[
+            &[
                 "test",
                 "-p",
                 "woodward-agents",
@@ -91,7 +88,7 @@ fn agents() -> Vec<Step> {
                 "--test",
                 "peers",
                 "--locked",
-            ]),
+            ],
         ),
     ]
 }

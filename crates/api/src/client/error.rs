@@ -10,7 +10,7 @@ use crate::Problem;
 /// Why a request got no answer.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nobody listens: nothing was sent, so the same request may be sent again.
+    /// Nobody listens, or nobody any more: nothing was done, so the same request may be sent again.
     #[error("no daemon listens at {}: {source}", socket.display())]
     Unreachable {
         /// Where one should.

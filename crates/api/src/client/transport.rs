@@ -1,9 +1,14 @@
 //! One request, one connection, one answer, all of them bounded in size and time.
 //!
+//! A socket takes connections as long as it is open, also while its daemon is being killed or ends.
+//! So a connection is greeted first: only when somebody is there to answer that is the request sent,
+//! and until then it is certain that nothing was done.
+//!
 //! A connection a request: connecting to a Unix socket costs microseconds, and a long poll can then
 //! never be in the way of anything else.
 
 use std::fmt::{Display, Write as _};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,6 +29,9 @@ use crate::{Envelope, Problem, SCHEMA};
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// The largest request that is sent.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
+
+/// What every connection begins with.
+const GREETING: &str = "/healthz";
 
 /// What may stand in an address as it is. `.` may not: a segment of dots would mean a directory.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
@@ -116,16 +124,22 @@ pub(super) async fn exchange<T: DeserializeOwned>(
 ) -> Result<T, ClientError> {
     let name = call.name();
     let patience = call.patience;
-    let stream = UnixStream::connect(socket)
-        .await
-        .map_err(|source| ClientError::Unreachable {
-            socket: socket.to_owned(),
-            source,
-        })?;
+    let unreachable = |source| ClientError::Unreachable {
+        socket: socket.to_owned(),
+        source,
+    };
+    let stream = UnixStream::connect(socket).await.map_err(unreachable)?;
     let answer = tokio::time::timeout(patience, roundtrip(stream, call)).await;
     let (status, body) = match answer {
         Ok(Ok(answer)) => answer,
-        Ok(Err(failure)) => return Err(failure.named(name)),
+        Ok(Err(Broken::Ungreeted(why))) => {
+            let source = io::Error::new(io::ErrorKind::ConnectionReset, why);
+            return Err(unreachable(source));
+        }
+        Ok(Err(Broken::Lost(why))) => return Err(ClientError::Lost { request: name, why }),
+        Ok(Err(Broken::Unreadable(why))) => {
+            return Err(ClientError::BadAnswer { request: name, why });
+        }
         Err(_) => {
             return Err(ClientError::Lost {
                 request: name,
@@ -137,32 +151,28 @@ pub(super) async fn exchange<T: DeserializeOwned>(
 }
 
 enum Broken {
+    /// The connection ended before the request was sent.
+    Ungreeted(hyper::Error),
+    /// It ended after that.
     Lost(String),
     Unreadable(String),
-}
-
-impl Broken {
-    fn named(self, request: String) -> ClientError {
-        match self {
-            Self::Lost(why) => ClientError::Lost { request, why },
-            Self::Unreadable(why) => ClientError::BadAnswer { request, why },
-        }
-    }
 }
 
 async fn roundtrip(stream: UnixStream, call: Call) -> Result<(StatusCode, Bytes), Broken> {
     let lost = |error: hyper::Error| Broken::Lost(error.to_string());
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
-        .map_err(lost)?;
-    let request = Request::builder()
-        .method(call.method)
-        .uri(call.target.path + &call.target.query)
-        .header(HOST, "woodward")
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(call.body)))
-        .map_err(|error| Broken::Unreadable(error.to_string()))?;
+        .map_err(Broken::Ungreeted)?;
+    let greeting = request(Method::HEAD, GREETING.to_owned(), Vec::new())?;
+    let request = request(
+        call.method,
+        call.target.path + &call.target.query,
+        call.body,
+    )?;
     let exchange = async {
+        let greeted = sender.send_request(greeting).await;
+        greeted.map_err(Broken::Ungreeted)?;
+        sender.ready().await.map_err(Broken::Ungreeted)?;
         let response = sender.send_request(request).await.map_err(lost)?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX)
@@ -185,6 +195,16 @@ async fn roundtrip(stream: UnixStream, call: Call) -> Result<(StatusCode, Bytes)
         answer = &mut exchange => answer,
         _ = &mut connection => exchange.await,
     }
+}
+
+fn request(method: Method, uri: String, body: Vec<u8>) -> Result<Request<Full<Bytes>>, Broken> {
+    Request::builder()
+        .method(method)
+        .uri(uri)
+        .header(HOST, "woodward")
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(Bytes::from(body)))
+        .map_err(|error| Broken::Unreadable(error.to_string()))
 }
 
 fn decode<T: DeserializeOwned>(

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
+use woodward_api::CommentView;
 use woodward_testkit::patience::until;
 
 use crate::scene::{Scene, is_supervisor, lives};
@@ -92,6 +93,23 @@ fn of_two_daemons_one_wins_and_the_other_says_so() {
     until("the losers are gone", || {
         scene.daemon.processes().len() == 1
     });
+}
+
+/// A dying daemon's socket still takes connections for a moment; nothing asked then may be lost or
+/// done twice.
+#[test]
+fn what_is_asked_while_a_daemon_dies_is_done_once_by_the_next() {
+    const TIMES: usize = 12;
+    let scene = Scene::new("");
+    scene.ok(&["create", "draft"]);
+    for n in 1..=TIMES {
+        kill(scene.daemon_pid());
+        scene.ok(&["comment", "draft", "-m", &format!("remark {n}")]);
+    }
+    let remarks: Vec<CommentView> = scene.json(&["comment", "draft", "--list"]);
+    let texts: Vec<_> = remarks.into_iter().map(|it| it.text).collect();
+    let expected: Vec<_> = (1..=TIMES).map(|n| format!("remark {n}")).collect();
+    assert_eq!(texts, expected);
 }
 
 #[test]
