@@ -60,7 +60,7 @@ pub struct QueuedTask {
 pub struct PaceView {
     /// How likely an entry is to fail, in thousandths.
     pub failing_permille: u32,
-    /// How long one look takes, if known.
+    /// How long one look takes while `slots` of them run, if known.
     pub look_ms: Option<u64>,
     /// How many looks at once are worth it here.
     pub slots: u32,

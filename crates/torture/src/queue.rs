@@ -61,48 +61,18 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
     let mut bars = Vec::new();
     for kind in kinds {
         let gate = round::Gate::new(kind, Duration::from_millis(options.gate_ms))?;
-        let serials = all_serial(options.entries, &rates, &gate, kind).await?;
-        for (rate, serial) in rates.iter().zip(serials) {
-            let name = format!("{}, {rate} % fail", kind.word());
-            let load = Load {
-                entries: options.entries,
-                rate: *rate,
-                draws: if *rate == 0 { 1 } else { options.draws },
-            };
-            let queue = round::run(load, &gate, How::Queue).await?;
-            let took = queue.took.as_secs_f64() / f64::from(load.draws);
-            narrate(&format!("{name}: the queue {took:.1} s"));
-            if queue.landed != serial.landed * load.draws {
-                bail!(
-                    "{name}: {} landed by the queue in {} draws, {} one by one in one",
-                    queue.landed,
-                    load.draws,
-                    serial.landed
-                );
-            }
-            let promised = promised(options.entries, *rate, queue.slots);
-            let look = queue.look.as_secs_f64();
-            let reached = f64::from(queue.landed) * look / queue.took.as_secs_f64();
-            let faster = serial.took.as_secs_f64() / took;
-            let text = format!(
-                "{took:.1} s, {} looks, {reached:.2} a look of {promised:.2} promised for {} slots: {:.2}",
-                queue.looks,
-                queue.slots,
-                reached / promised
-            );
-            report.want(&name, text, ">= 0.90", reached >= WANTED * promised);
-            let text = format!(
-                "{faster:.2}x, {:.1} s and {} looks",
-                serial.took.as_secs_f64(),
-                serial.looks
-            );
-            report.want("  against one by one", text, ">= 1", faster >= 1.0);
-            bars.push(Bar {
-                name,
-                serial: f64::from(serial.landed) / serial.took.as_secs_f64() * look,
-                queue: reached,
-                promised,
-            });
+        let load = |rate: &u32, draws: u32| Load {
+            entries: options.entries,
+            rate: *rate,
+            draws: if *rate == 0 { 1 } else { draws },
+        };
+        let once: Vec<Load> = rates.iter().map(|rate| load(rate, 1)).collect();
+        let often: Vec<Load> = rates.iter().map(|rate| load(rate, options.draws)).collect();
+        let serials = all(&once, &gate, kind, How::Serial).await?;
+        let queues = all(&often, &gate, kind, How::Queue).await?;
+        for ((load, serial), queue) in often.iter().zip(serials).zip(queues) {
+            let bar = compare(*load, kind, &serial, &queue, &mut report)?;
+            bars.push(bar);
         }
     }
     if let Some(directory) = options.svg.parent() {
@@ -113,34 +83,76 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
     Ok(report)
 }
 
-/// Lands one by one, for every rate. Each keeps one core busy at most, so as many run at once as there
-/// are cores; those that sleep, all of them.
-async fn all_serial(
-    entries: usize,
-    rates: &[u32],
-    gate: &round::Gate,
+/// Says what came of one load, both ways.
+fn compare(
+    load: Load,
     kind: Kind,
-) -> Result<Vec<Round>> {
+    serial: &Round,
+    queue: &Round,
+    report: &mut Report,
+) -> Result<Bar> {
+    let Load {
+        entries,
+        rate,
+        draws,
+    } = load;
+    let name = format!("{}, {rate} % fail", kind.word());
+    if queue.landed != serial.landed * draws {
+        bail!(
+            "{name}: {} landed by the queue in {draws} draws, {} one by one in one",
+            queue.landed,
+            serial.landed
+        );
+    }
+    let took = queue.took.as_secs_f64() / f64::from(draws);
+    let promised = promised(entries, rate, queue.slots);
+    let look = queue.look.as_secs_f64();
+    let reached = f64::from(queue.landed) * look / queue.took.as_secs_f64();
+    let faster = serial.took.as_secs_f64() / took;
+    let text = format!(
+        "{took:.1} s, {} looks of {look:.1} s, {reached:.2} a look of {promised:.2} promised for {} slots: {:.2}",
+        queue.looks,
+        queue.slots,
+        reached / promised
+    );
+    report.want(&name, text, ">= 0.90", reached >= WANTED * promised);
+    let text = format!(
+        "{faster:.2}x, {:.1} s and {} looks",
+        serial.took.as_secs_f64(),
+        serial.looks
+    );
+    report.want("  against one by one", text, ">= 1", faster >= 1.0);
+    Ok(Bar {
+        name,
+        serial: f64::from(serial.landed) / serial.took.as_secs_f64() * look,
+        queue: reached,
+        promised,
+    })
+}
+
+/// Lands all loads. Those that sleep do so at the same time. Those that work have the machine to
+/// themselves, or, one look at a time, a core each.
+async fn all(loads: &[Load], gate: &round::Gate, kind: Kind, how: How) -> Result<Vec<Round>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let at_once = match kind {
-        Kind::Sleep => rates.len(),
-        Kind::Cpu => cores,
+    let at_once = match (kind, how) {
+        (Kind::Sleep, _) => loads.len(),
+        (Kind::Cpu, How::Serial) => cores,
+        (Kind::Cpu, How::Queue) => 1,
     };
     let mut rounds = Vec::new();
-    for some in rates.chunks(at_once.max(1)) {
-        let one = |rate: &u32| {
-            let load = Load {
-                entries,
-                rate: *rate,
-                draws: 1,
-            };
-            round::run(load, gate, How::Serial)
-        };
-        rounds.extend(try_join_all(some.iter().map(one)).await?);
-    }
-    for (rate, round) in rates.iter().zip(&rounds) {
-        let (kind, took) = (kind.word(), round.took.as_secs_f64());
-        narrate(&format!("{kind}, {rate} % fail: one by one {took:.1} s"));
+    for some in loads.chunks(at_once.max(1)) {
+        let some = some.iter().map(|load| async {
+            let round = round::run(*load, gate, how).await?;
+            let took = round.took.as_secs_f64() / f64::from(load.draws);
+            narrate(&format!(
+                "{}, {} % fail: {} {took:.1} s",
+                kind.word(),
+                load.rate,
+                how.word()
+            ));
+            anyhow::Ok(round)
+        });
+        rounds.extend(try_join_all(some).await?);
     }
     Ok(rounds)
 }

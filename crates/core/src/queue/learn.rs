@@ -88,14 +88,15 @@ impl Learned {
         if looks > 0.0 { self.flaky / looks } else { 0.0 }
     }
 
-    /// How long a look takes by itself.
-    pub fn alone(&self) -> Option<Millis> {
+    /// How long a look takes while so many run, or else by itself.
+    pub fn look(&self, at_once: usize) -> Option<Millis> {
+        let took = self.fresh(at_once.clamp(1, SLOTS_MAX)).or(self.fresh(1));
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "an estimate"
         )]
-        self.fresh(1).map(|millis| Millis(millis as u64))
+        took.map(|millis| Millis(millis as u64))
     }
 
     fn fresh(&self, at_once: usize) -> Option<f64> {
@@ -235,7 +236,9 @@ mod tests {
         assert_eq!(learned.slots(2), 1, "first it is measured alone");
         learned.looked(1, Millis(1_000), false);
         assert_eq!(learned.slots(2), 2, "then together");
+        assert_eq!(learned.look(2), Some(Millis(1_000)), "as far as is known");
         learned.looked(2, Millis(2_000), false);
+        assert_eq!(learned.look(2), Some(Millis(2_000)));
         assert_eq!(learned.slots(2), 1, "which was of no use");
         learned.looked(1, Millis(1_000), false);
         for _ in 0..10 {

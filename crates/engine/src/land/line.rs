@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 use woodward_core::gate::Overall;
 use woodward_core::queue::learn::Learned;
@@ -33,8 +34,8 @@ const VERDICTS_MAX: usize = 2_000;
 enum Turn {
     /// Something has changed: plan anew.
     Acted,
-    /// Looks run; nothing else can be done now.
-    Looking,
+    /// Looks run; nothing else must be done now.
+    Looking(View),
     /// There is nothing to do.
     Idle,
 }
@@ -104,14 +105,44 @@ impl<'a> Line<'a> {
             match self.turn().await? {
                 Turn::Acted => {}
                 Turn::Idle => return Ok(()),
-                Turn::Looking => tokio::select! {
-                    done = self.looks.next() => self.hear(done).await?,
-                    () = bell.notified() => {}
-                    () = stopping.cancelled() => {}
-                },
+                Turn::Looking(view) => {
+                    if !self.is_ahead(&view, bell).await? {
+                        continue;
+                    }
+                    tokio::select! {
+                        done = self.looks.next() => self.hear_all(done).await?,
+                        () = bell.notified() => {}
+                        () = stopping.cancelled() => {}
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    /// Merges those that nobody looks at yet, as long as there is nothing else to do: when a look is over,
+    /// the next one can begin at once. `false` if something came between.
+    async fn is_ahead(&mut self, view: &View, bell: &Notify) -> Result<bool> {
+        if !view.config.regenerate.is_empty() {
+            // What must be written anew may take minutes, and those who wait would wait for it.
+            return Ok(true);
+        }
+        let by_itself = self.is_by_itself(view);
+        while self.chain.links().len() < view.entries.len() && !self.looks.is_any_over() {
+            let queued = &view.entries[self.chain.links().len()];
+            let is_rung = bell.notified().now_or_never().is_some();
+            if is_rung || !self.link(view, queued, by_itself).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether everybody's commit names its landing. As it was begun: what is looked at is the tree,
+    /// however it lands then.
+    fn is_by_itself(&self, view: &View) -> bool {
+        let begun = self.chain.is_by_itself();
+        begun.unwrap_or(view.pace.one_by_one)
     }
 
     async fn turn(&mut self) -> Result<Turn> {
@@ -139,7 +170,7 @@ impl<'a> Line<'a> {
             Next::LandFirst => self.land(&view, 1).await,
             Next::LandTogether(count) => self.land(&view, count).await,
             Next::Return => self.send_back(&view).await,
-            Next::Look => self.look(&view, &planned.look).await,
+            Next::Look => self.look(view, &planned.look).await,
         }
     }
 
@@ -208,6 +239,17 @@ impl<'a> Line<'a> {
         }
     }
 
+    /// Remembers what a look found, and those that end with it: what follows from all of them is better
+    /// than what follows from the first.
+    async fn hear_all(&mut self, first: Done) -> Result<()> {
+        let mut next = Some(first);
+        while let Some(done) = next {
+            next = self.looks.together_with(&done).await;
+            self.hear(done).await?;
+        }
+        Ok(())
+    }
+
     /// Remembers what a look found.
     async fn hear(&mut self, done: Done) -> Result<()> {
         if let Some((at_once, took, is_flaky)) = done.took {
@@ -269,17 +311,15 @@ impl<'a> Line<'a> {
     }
 
     /// Sees to it that these prefixes are looked at, and no others.
-    async fn look(&mut self, view: &View, lengths: &[usize]) -> Result<Turn> {
+    async fn look(&mut self, view: View, lengths: &[usize]) -> Result<Turn> {
         let Some(&most) = lengths.last() else {
             // Every entry is in the way of another: the first of them can't be.
             return Ok(Turn::Idle);
         };
-        // As it was begun: what is looked at is the tree, however it lands then.
-        let by_itself = self.chain.is_by_itself();
-        let by_itself = by_itself.unwrap_or(view.pace.one_by_one);
+        let by_itself = self.is_by_itself(&view);
         while self.chain.links().len() < most {
             let queued = &view.entries[self.chain.links().len()];
-            if !self.link(view, queued, by_itself).await? {
+            if !self.link(&view, queued, by_itself).await? {
                 return Ok(Turn::Acted);
             }
         }
@@ -292,7 +332,7 @@ impl<'a> Line<'a> {
         self.looks.keep_only(is_wanted).await?;
         let mut is_looking = false;
         for (length, link) in &wanted {
-            match self.known(view, link) {
+            match self.known(&view, link) {
                 Known::Running => {
                     is_looking = true;
                     continue;
@@ -302,7 +342,7 @@ impl<'a> Line<'a> {
                 Known::Unknown => {}
             }
             // Gates cost minutes: not for what could not land anyway.
-            if self.is_in_the_way(view, *length).await? {
+            if self.is_in_the_way(&view, *length).await? {
                 return Ok(Turn::Acted);
             }
             let Some((task, may_be_red)) = self.members(*length).await? else {
@@ -328,7 +368,7 @@ impl<'a> Line<'a> {
         }
         self.show(lengths);
         Ok(if is_looking {
-            Turn::Looking
+            Turn::Looking(view)
         } else {
             Turn::Acted
         })

@@ -6,8 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use futures_util::FutureExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use woodward_core::gate::{Overall, Verdict, overall};
@@ -21,6 +22,10 @@ use crate::git::Side;
 use crate::land::Use;
 use crate::project::Project;
 use crate::run_env;
+
+/// Looks that were begun together end together: within this part of their time, and no longer.
+const TOGETHER_PART: u32 = 50;
+const TOGETHER_MAX: Duration = Duration::from_millis(50);
 
 /// What is to be looked at.
 pub(super) struct Wanted {
@@ -80,6 +85,7 @@ pub(super) struct Done {
     pub(super) said: Result<Option<Said>>,
     /// How long it took, and how many ran all that time, if their number did not change.
     pub(super) took: Option<(usize, Millis, bool)>,
+    ran: Duration,
 }
 
 #[derive(Debug)]
@@ -138,14 +144,41 @@ impl Looks {
         }
     }
 
+    /// Waits for one more, but only as long as it may still be said to end together with `other`.
+    pub(super) async fn together_with(&mut self, other: &Done) -> Option<Done> {
+        if self.running.is_empty() && self.over.is_empty() {
+            return None;
+        }
+        let moment = (other.ran / TOGETHER_PART).min(TOGETHER_MAX);
+        tokio::time::timeout(moment, self.next()).await.ok()
+    }
+
+    /// Whether one is over that nobody has asked for yet.
+    pub(super) fn is_any_over(&mut self) -> bool {
+        if self.over.is_empty()
+            && let Some(done) = self.ended().now_or_never()
+        {
+            self.over.push_back(done);
+        }
+        !self.over.is_empty()
+    }
+
     async fn ended(&mut self) -> Done {
         loop {
             match self.set.join_next().await {
                 Some(Ok((tree, said))) => {
                     let look = self.running.remove(&tree);
+                    let ran = look
+                        .as_ref()
+                        .map_or(Duration::ZERO, |it| it.since.elapsed());
                     let took = look.and_then(|look| took(&look, said.as_ref().ok()?.as_ref()?));
                     self.count_all();
-                    return Done { tree, said, took };
+                    return Done {
+                        tree,
+                        said,
+                        took,
+                        ran,
+                    };
                 }
                 Some(Err(error)) => {
                     tracing::error!(%error, "a look at a merged tree broke off");

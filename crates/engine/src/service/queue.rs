@@ -116,7 +116,7 @@ impl Engine {
         let failing_permille = (learned.failing() * 1_000.0) as u32;
         PaceView {
             failing_permille,
-            look_ms: learned.alone().map(|millis| millis.0),
+            look_ms: learned.look(pace.slots).map(|millis| millis.0),
             slots: small(pace.slots),
             batch: small(batch),
         }

@@ -12,8 +12,9 @@ use crate::daemon::Daemon;
 use crate::stage::Stage;
 use crate::watch::{is_over, until};
 
-/// Tasks from which the queue learns before it is measured; as many of a hundred fail.
-const WARM: usize = 30;
+/// Tasks from which the queue learns before it is measured: enough for one of twenty to be a whole
+/// number.
+const WARM: usize = 40;
 /// How long one draw may take.
 const LIMIT: Duration = Duration::from_secs(1_200);
 /// How often is looked whether all have landed: asking costs time that landing needs.
@@ -44,6 +45,15 @@ pub(super) enum How {
     Queue,
 }
 
+impl How {
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Serial => "one by one",
+            Self::Queue => "the queue",
+        }
+    }
+}
+
 /// A gate that takes a known time on what is to land, and none on what is verified.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
@@ -68,7 +78,7 @@ impl Gate {
 
 /// How many turns of an empty loop take so long.
 fn turns(length: Duration) -> Result<u64> {
-    const TRIAL: u64 = 300_000;
+    const TRIAL: u64 = 3_000_000;
     let script = format!("i=0; while [ $i -lt {TRIAL} ]; do i=$((i+1)); done");
     let begun = Instant::now();
     if !Command::new("sh").args(["-c", &script]).status()?.success() {
@@ -84,7 +94,7 @@ pub(super) struct Round {
     pub(super) took: Duration,
     pub(super) landed: u32,
     pub(super) looks: usize,
-    /// How long one look takes by itself.
+    /// How long one look takes while `slots` of them run.
     pub(super) look: Duration,
     /// How many at once were worth it.
     pub(super) slots: usize,
