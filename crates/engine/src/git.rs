@@ -36,7 +36,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-pub use blame::{Hunk, Origin};
+pub use blame::{Hunk, Origin, joined};
 pub use commit::{CommitWith, Committed, Oddity};
 pub use copy::{Copied, Skip, copy_ignored};
 pub use diff::{FileStat, Patch, Side};

@@ -94,6 +94,13 @@ impl Landers {
         self.lock().leases.retain(|held| held != lease);
     }
 
+    /// An entry that waits because it met trouble is tried at once.
+    pub(crate) fn try_now(&self, task: TaskId) {
+        let mut landing = self.lock();
+        landing.not_before.remove(&task);
+        landing.held_until.remove(&task);
+    }
+
     /// The tasks of each merged tree of a branch that is looked at now.
     pub(crate) fn looks(&self, project: ProjectId, branch: &str) -> Vec<Vec<TaskId>> {
         let landing = self.lock();

@@ -119,6 +119,19 @@ impl Project {
         config.worktree.branch.branch(&task.name, epoch)
     }
 
+    /// What tasks for a branch build on: where it is, or where it was last seen on the remote that
+    /// decides, if that is further.
+    pub(crate) async fn ground(&self, config: &Config, branch: &str) -> Result<CommitId> {
+        let local = self.repo.require_tip(branch).await?;
+        if let Some(remote) = &config.queue.remote
+            && let Some(theirs) = self.repo.fetched(remote, branch).await?
+            && self.repo.is_ancestor(&local, &theirs).await?
+        {
+            return Ok(theirs);
+        }
+        Ok(local)
+    }
+
     /// The rules as they are now.
     pub(crate) async fn load_config(&self) -> Result<Arc<Config>> {
         let config = Arc::new(self.read_config().await?);

@@ -130,6 +130,7 @@ cases! {
         the_queue_is_in_order_and_holds,
         one_unfinished_landing_a_branch,
         people_order_the_queue,
+        who_was_told_to_wait_does_not_land,
         an_intent_without_the_landing_right_changes_nothing,
         closing_an_intent_twice_is_closing_it_once,
         a_void_intent_leaves_its_tasks_in_the_queue,

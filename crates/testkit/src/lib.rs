@@ -9,9 +9,11 @@ pub mod daemon;
 pub mod model_api;
 pub mod patience;
 pub mod postgres;
+pub mod program;
 pub mod receiver;
 pub mod repo;
 
 pub use daemon::{Ran, TestDaemon};
+pub use program::write_program;
 pub use receiver::Receiver;
 pub use repo::TestRepo;

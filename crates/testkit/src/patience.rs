@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// How long anything may take on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(180);
 /// How long an agent program may take on a busy machine; several start at once.
 pub const AGENT_PATIENCE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(10);
@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Waits until `look` finds something.
 ///
 /// # Panics
-/// When it finds nothing for a minute.
+/// When it finds nothing for three minutes.
 pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(DEADLINE, what, look)
 }
@@ -24,7 +24,7 @@ pub fn within<T>(deadline: Duration, what: &str, look: impl FnMut() -> Option<T>
     seek(deadline, look).unwrap_or_else(|| panic!("in vain: {what}"))
 }
 
-/// Whether `look` comes to say yes within a minute.
+/// Whether `look` comes to say yes within three minutes.
 pub fn holds(mut look: impl FnMut() -> bool) -> bool {
     seek(DEADLINE, || look().then_some(())).is_some()
 }
@@ -43,7 +43,7 @@ fn seek<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T>
 /// Waits until `look` says yes.
 ///
 /// # Panics
-/// When it says no for a minute.
+/// When it says no for three minutes.
 pub fn until(what: &str, mut look: impl FnMut() -> bool) {
     until_some(what, || look().then_some(()));
 }

@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use woodward_api::client::ClientError;
 
 use crate::stage::Stage;
 
@@ -90,7 +91,11 @@ impl Daemon {
 
     /// Asks it to end and waits until it has.
     pub(crate) async fn stop(mut self, stage: &Stage) -> Result<()> {
-        stage.client().shutdown().await?;
+        match stage.client().shutdown().await {
+            // It may be gone before its answer is.
+            Ok(()) | Err(ClientError::Lost { .. } | ClientError::Unreachable { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
         let deadline = Instant::now() + READY_MAX;
         while self.child.try_wait()?.is_none() {
             if Instant::now() > deadline {

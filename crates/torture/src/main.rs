@@ -3,6 +3,7 @@
 //! Dev only. It starts its own daemon in a scratch directory, touches no process but those that carry
 //! its marks, and ends with a table and an exit code.
 
+mod burn;
 mod daemon;
 mod gates;
 mod judge;
@@ -38,6 +39,8 @@ enum Command {
     Gates(gates::Options),
     Queue(queue::Options),
     Replay(replay::Options),
+    #[command(hide = true)]
+    Burn(burn::Options),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +56,10 @@ fn main() -> ExitCode {
 
 /// Whether everything was as it should be.
 fn run(cli: Cli) -> Result<bool> {
+    if let Command::Burn(options) = &cli.command {
+        burn::run(options);
+        return Ok(true);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -66,6 +73,7 @@ fn run(cli: Cli) -> Result<bool> {
             Command::Gates(options) => gates::run(&options).await,
             Command::Queue(options) => queue::run(&options).await,
             Command::Replay(options) => replay::run(&options).await,
+            Command::Burn(_) => Ok(report::Report::default()),
         }
     })?;
     report.print();

@@ -20,7 +20,7 @@ use crate::render::text;
 use crate::session::Session;
 
 /// How long a daemon may take to be ready.
-const START_MAX: Duration = Duration::from_secs(20);
+const START_MAX: Duration = Duration::from_secs(60);
 /// How long a daemon may take to end.
 const STOP_MAX: Duration = Duration::from_secs(30);
 /// How long another one may take to be ready after ours gave way to it.
@@ -42,7 +42,8 @@ pub(crate) async fn start(session: &Session) -> Outcome<Health> {
     }
     session.out.detail("the daemon is started");
     let mut child = spawn(session)?;
-    let mut deadline = Instant::now() + START_MAX;
+    let latest = Instant::now() + START_MAX;
+    let mut deadline = latest;
     let mut ended = None;
     loop {
         if let Ok(health) = session.client().health(PROBE).await
@@ -56,6 +57,10 @@ pub(crate) async fn start(session: &Session) -> Outcome<Health> {
             // Two commands may start one each: the second gives way to the first.
             ended = Some(status);
             deadline = deadline.min(Instant::now() + RIVAL_MAX);
+        }
+        if ended.is_some() && is_held(session) {
+            // Whoever was first is on its way.
+            deadline = deadline.max(Instant::now() + RIVAL_MAX).min(latest);
         }
         if Instant::now() >= deadline {
             let message = match ended {

@@ -240,8 +240,10 @@ impl Run {
     /// Waits for that many open questions.
     pub(crate) fn questions(&mut self, count: usize) -> anyhow::Result<Vec<Question>> {
         let found = patience::within(patience::AGENT_PATIENCE, "questions of the agent's", || {
+            // First: what it said last is there when it is over.
+            let is_over = self.is_over();
             let open = self.talk().pending;
-            (open.len() >= count || self.is_over()).then_some(open)
+            (open.len() >= count || is_over).then_some(open)
         });
         ensure!(found.len() == count, "{found:?}\n{}", self.told());
         Ok(found)
@@ -250,8 +252,9 @@ impl Run {
     /// Waits for an event.
     pub(crate) fn until(&mut self, what: &str, is: impl Fn(&Event) -> bool) -> anyhow::Result<()> {
         let found = patience::within(patience::AGENT_PATIENCE, what, || {
+            let is_over = self.is_over();
             let found = self.events().iter().any(&is);
-            (found || self.is_over()).then_some(found)
+            (found || is_over).then_some(found)
         });
         ensure!(found, "no {what}\n{}", self.told());
         Ok(())

@@ -136,7 +136,8 @@ impl Learned {
     /// The pace for so many waiting entries, with at most so many looks at once.
     pub fn pace(&self, backlog: usize, most: usize, strict: bool) -> Pace {
         let slots = self.slots(most);
-        let failing = self.failing();
+        // What fails is run once more: only who is unlucky twice looks like a culprit.
+        let failing = (self.failing() + self.flaky() * self.flaky()).min(1.0);
         Pace {
             slots,
             batch: BATCH_MAX,

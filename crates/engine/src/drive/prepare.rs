@@ -70,7 +70,11 @@ impl Driver {
     }
 
     async fn make_ready(&self, scene: &Scene, run: RunId, purpose: &Purpose) -> Result<Worktree> {
-        let Scene { task, project, .. } = scene;
+        let Scene {
+            task,
+            project,
+            config,
+        } = scene;
         self.end_earlier_runs(task, run).await?;
         let path = project.worktree(&task.name);
         let kept = match &task.worktree {
@@ -90,7 +94,7 @@ impl Driver {
         self.set_up(scene, &worktree, run, &path).await?;
         if let Purpose::Conflict { .. } | Purpose::Fix { .. } = purpose {
             // What lands is the merged tree: that is what the agent must see and repair.
-            let onto = project.repo.require_tip(&task.spec.base).await?;
+            let onto = project.ground(config, &task.spec.base).await?;
             let place = project.repo.worktree(&path, &worktree.branch)?;
             let now = crate::clock::now();
             let name = task.name.as_str();
@@ -119,7 +123,7 @@ impl Driver {
             config,
         } = scene;
         let branch = Project::branch(config, task, task.epoch);
-        let base = project.repo.require_tip(&task.spec.base).await?;
+        let base = project.ground(config, &task.spec.base).await?;
         let start = self.start_of(scene, &base).await?;
         let own = branch.rsplit_once('/').map(|(own, _)| own.to_owned());
         self.clear_way(scene, path, &branch, own.as_deref()).await?;

@@ -1,7 +1,7 @@
 //! Which commit of a branch each line of a file comes from.
 //!
 //! Only the branch itself is followed: what a merge brought comes from the merge, which is what says on
-//! whose behalf. Nothing here changes anything.
+//! whose behalf. One that joins several tasks leads to theirs. Nothing here changes anything.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,6 +24,10 @@ pub struct Hunk {
     pub last: u32,
     /// The commit; `None` if they are not committed yet.
     pub commit: Option<CommitId>,
+    /// The first line in that commit.
+    pub then: u32,
+    /// The file in that commit, from the root of the repository.
+    pub path: String,
 }
 
 /// What a commit says of itself.
@@ -56,14 +60,37 @@ impl Repo {
     ) -> Result<Vec<Hunk>, GitError> {
         let mut git = self
             .door()
-            .git(dir, ["blame", "--incremental", "--first-parent"]);
+            .git(dir, ["blame", "--incremental", "--first-parent"])
+            .config("core.quotePath=false");
         if let Some(line) = line {
             git = git.arg("-L").arg(format!("{line},{line}"));
         }
         let answer = git.arg("--").arg(file).run().await?;
-        let mut hunks: Vec<Hunk> = answer.text().lines().filter_map(hunk).collect();
-        hunks.sort_by_key(|hunk| hunk.first);
-        Ok(joined(hunks))
+        Ok(hunks(&answer.text()))
+    }
+
+    /// Where lines come from that a commit joined to the branch: which of those that it joined.
+    pub async fn blame_joined(&self, hunk: &Hunk) -> Result<Vec<Hunk>, GitError> {
+        let Some(commit) = &hunk.commit else {
+            return Ok(Vec::new());
+        };
+        let last = hunk.then + (hunk.last - hunk.first);
+        let answer = self
+            .git(["blame", "--incremental", "--first-parent", "-L"])
+            .config("core.quotePath=false")
+            .arg(format!("{},{last}", hunk.then))
+            .arg(format!("{commit}^2"))
+            .arg("--")
+            .arg(&hunk.path)
+            .run()
+            .await?;
+        let mut found = hunks(&answer.text());
+        for part in &mut found {
+            // From the lines of that commit to the lines of now.
+            part.first = part.first - hunk.then + hunk.first;
+            part.last = part.last - hunk.then + hunk.first;
+        }
+        Ok(found)
     }
 
     /// What commits say of themselves.
@@ -89,6 +116,21 @@ impl Repo {
     }
 }
 
+/// What blame says, piece by piece: a line that [`hunk`] reads, then what is known of the commit, and the
+/// file's name there at the end.
+fn hunks(text: &str) -> Vec<Hunk> {
+    let mut all: Vec<Hunk> = Vec::new();
+    for line in text.lines() {
+        if let Some(hunk) = hunk(line) {
+            all.push(hunk);
+        } else if let (Some(path), Some(last)) = (line.strip_prefix("filename "), all.last_mut()) {
+            path.clone_into(&mut last.path);
+        }
+    }
+    all.sort_by_key(|hunk| hunk.first);
+    all
+}
+
 /// `<commit> <line then> <line now> <count>`; other lines say something else.
 fn hunk(line: &str) -> Option<Hunk> {
     let mut words = line.split(' ');
@@ -97,7 +139,7 @@ fn hunk(line: &str) -> Option<Hunk> {
         return None;
     }
     let mut number = || words.next()?.parse::<u32>().ok();
-    let (_then, first, count) = (number()?, number()?, number()?);
+    let (then, first, count) = (number()?, number()?, number()?);
     let is_none = commit.bytes().all(|byte| byte == b'0');
     Some(Hunk {
         first,
@@ -106,11 +148,13 @@ fn hunk(line: &str) -> Option<Hunk> {
             true => None,
             false => Some(commit.parse().ok()?),
         },
+        then,
+        path: String::new(),
     })
 }
 
-/// Neighbours of one commit become one.
-fn joined(hunks: Vec<Hunk>) -> Vec<Hunk> {
+/// Neighbours of one commit become one, for people.
+pub fn joined(hunks: Vec<Hunk>) -> Vec<Hunk> {
     let mut all: Vec<Hunk> = Vec::new();
     for hunk in hunks {
         match all.last_mut() {
@@ -152,10 +196,11 @@ mod tests {
     #[test]
     fn lines_of_one_commit_are_one_part() {
         let (a, none) = ("a".repeat(40), "0".repeat(40));
-        let text = format!("{a} 1 4 2\nauthor Ada\nfilename x\n{none} 9 3 1\n{a} 1 1 2\n{a} 7 6 1");
-        let mut hunks: Vec<Hunk> = text.lines().filter_map(hunk).collect();
-        hunks.sort_by_key(|hunk| hunk.first);
-        let spans: Vec<(u32, u32, bool)> = joined(hunks)
+        let text = format!(
+            "{a} 5 4 2\nauthor Ada\nfilename x\n{none} 9 3 1\nfilename x\n{a} 1 1 2\nfilename x\n\
+             {a} 7 6 1\nfilename x"
+        );
+        let spans: Vec<(u32, u32, bool)> = joined(hunks(&text))
             .iter()
             .map(|hunk| (hunk.first, hunk.last, hunk.commit.is_some()))
             .collect();

@@ -81,6 +81,12 @@ impl Repo {
         None
     }
 
+    /// The first parent of a commit, if it is known.
+    pub(super) fn known_parent(&self, commit: &CommitId) -> Option<CommitId> {
+        let commits = lock(&self.place.known.commits);
+        commits.get(commit)?.parents.as_ref()?.first().cloned()
+    }
+
     /// What differs between two commits, if that was just found out.
     pub(super) fn known_changes(&self, old: &CommitId, new: &CommitId) -> Option<Arc<Vec<Change>>> {
         let compared = lock(&self.place.known.compared);

@@ -20,6 +20,11 @@ pub enum Advance {
         /// Where it is.
         current: Option<CommitId>,
     },
+    /// The other side does not want it, and says why. The branch is where it was.
+    Refused {
+        /// Its words.
+        why: String,
+    },
 }
 
 impl Repo {
@@ -49,6 +54,18 @@ impl Repo {
             Some(tip) if tip == *old => Err(error),
             current => Ok(Advance::Moved { current }),
         }
+    }
+
+    /// Whether a commit is another one, or directly on top of it on the first-parent line.
+    pub async fn is_on(&self, commit: &CommitId, below: &CommitId) -> Result<bool, GitError> {
+        if commit == below {
+            return Ok(true);
+        }
+        if let Some(parent) = self.known_parent(commit) {
+            return Ok(parent == *below);
+        }
+        let found = self.objects([format!("{commit}^1^{{commit}}")]).await?;
+        Ok(found.into_iter().flatten().next().as_ref() == Some(below))
     }
 
     /// Keeps what a landing has built until it is decided, so that no gc drops it.

@@ -30,7 +30,7 @@ impl Repo {
             .accept(2)
             .run()
             .await?;
-        let ours = format!("refs/woodward/remote/{remote}/{branch}");
+        let ours = fetched_ref(remote, branch);
         if asked.code == 2 {
             return Ok(None);
         }
@@ -67,8 +67,82 @@ impl Repo {
         // Whatever the push said: what counts is where the branch is.
         match (self.fetch_branch(remote, branch).await?, pushed) {
             (Some(tip), _) if tip == *new => Ok(Advance::Advanced),
-            (Some(tip), Err(error)) if tip == *old => Err(error),
+            (Some(tip), Err(error)) if tip == *old => match refusal(&error) {
+                Some(why) => Ok(Advance::Refused { why }),
+                None => Err(error),
+            },
             (current, _) => Ok(Advance::Moved { current }),
         }
+    }
+
+    /// Where a branch of a remote was when it was last fetched.
+    pub async fn fetched(&self, remote: &str, branch: &str) -> Result<Option<CommitId>, GitError> {
+        self.ref_tip(&fetched_ref(remote, branch)).await
+    }
+
+    /// Notes what a checkout of a branch shows, before the branch is moved under it.
+    pub async fn note_shown(&self, branch: &str, commit: &CommitId) -> Result<(), GitError> {
+        self.pin(&shown_ref(branch), commit).await
+    }
+
+    /// What a checkout of a branch showed when the branch was moved under it, if it was not brought
+    /// along.
+    pub async fn shown(&self, branch: &str) -> Result<Option<CommitId>, GitError> {
+        self.ref_tip(&shown_ref(branch)).await
+    }
+
+    /// A checkout of a branch has been brought along.
+    pub async fn forget_shown(&self, branch: &str) -> Result<(), GitError> {
+        self.unpin(&shown_ref(branch)).await
+    }
+}
+
+fn fetched_ref(remote: &str, branch: &str) -> String {
+    format!("refs/woodward/remote/{remote}/{branch}")
+}
+
+fn shown_ref(branch: &str) -> String {
+    format!("refs/woodward/shown/{branch}")
+}
+
+/// Why a remote does not want a push, in its own words, if that is why it failed.
+fn refusal(error: &GitError) -> Option<String> {
+    const MARK: &str = "[remote rejected]";
+    let GitError::Failed { stderr, .. } = error else {
+        return None;
+    };
+    let line = stderr.lines().find(|line| line.contains(MARK))?;
+    let reason = line
+        .rsplit_once('(')
+        .map(|(_, reason)| reason.trim_end_matches(')'));
+    let said = stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("remote:"));
+    let said: Vec<&str> = said.chain(reason).map(str::trim).collect();
+    let said: Vec<&str> = said.into_iter().filter(|text| !text.is_empty()).collect();
+    Some(said.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_the_remotes_words_and_a_broken_line_is_none() {
+        let failed = |stderr: &str| GitError::Failed {
+            verb: "push".into(),
+            dir: "/".into(),
+            code: Some(1),
+            stderr: stderr.into(),
+        };
+        let refused = failed(
+            "remote: no secrets, please        \nremote: \nTo /origin.git\n ! [remote rejected] main -> main \
+             (pre-receive hook declined)\nerror: failed to push some refs",
+        );
+        assert_eq!(
+            refusal(&refused).as_deref(),
+            Some("no secrets, please; pre-receive hook declined")
+        );
+        assert_eq!(refusal(&failed("fatal: unable to access: timed out")), None);
     }
 }

@@ -15,11 +15,11 @@ use woodward_core::queue::plan::{Known, Next, Pace, plan};
 use woodward_core::queue::search::{HORIZON, Search};
 use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, GateName, Note, State, Task, TreeId};
-use woodward_store::Queued;
+use woodward_store::{Queued, fresh_uuid};
 
 use super::chain::{Added, Chain, Entry, Key, Link};
 use super::looks::{Done, Looks, Said, Wanted};
-use super::right::Right;
+use super::right::{Moved, Right};
 use super::target::Seen;
 use super::{is_due, met, regenerate};
 use crate::config::{Config, MergeStyle};
@@ -55,6 +55,8 @@ pub(super) struct Line<'a> {
     aside: HashSet<Key>,
     /// Entries that don't fit on those before them, which go first.
     unfitting: HashMap<Key, Vec<Key>>,
+    /// Entries that a remote refused together: each must show by itself whether it is the reason.
+    apart: HashSet<Key>,
     search: Search,
 }
 
@@ -83,6 +85,7 @@ impl<'a> Line<'a> {
             seen: None,
             aside: HashSet::new(),
             unfitting: HashMap::new(),
+            apart: HashSet::new(),
             search: Search::default(),
         }
     }
@@ -178,6 +181,9 @@ impl<'a> Line<'a> {
     async fn view(&mut self) -> Result<Option<View>> {
         let (inner, project) = (self.right.inner, self.right.project);
         let queue = inner.store.load_queue(project.id()).await?;
+        let all: HashSet<Key> = queue.iter().map(key).collect();
+        self.aside.retain(|one| all.contains(one));
+        self.apart.retain(|one| all.contains(one));
         let mut entries: Vec<Queued> = queue
             .into_iter()
             .filter(|queued| {
@@ -201,10 +207,17 @@ impl<'a> Line<'a> {
                 return Ok(None);
             }
         };
+        if self.looks.is_any_running() {
+            // Who is tried again must not end looks at those who can land: it is tried on top of them.
+            entries.sort_by_key(|queued| queued.hold.is_some());
+        }
         let backlog = entries.len();
-        let all: HashSet<Key> = entries.iter().map(key).collect();
-        self.unfitting
-            .retain(|_, before| before.iter().all(|one| all.contains(one)));
+        let places: HashMap<Key, usize> = entries.iter().map(key).zip(0..).collect();
+        self.unfitting.retain(|one, before| {
+            let own = places.get(one);
+            before.iter().all(|other| places.contains_key(other))
+                && before.iter().any(|other| places.get(other) < own)
+        });
         entries.retain(|queued| !self.unfitting.contains_key(&key(queued)));
         let config = project.load_config().await?;
         if self
@@ -213,10 +226,11 @@ impl<'a> Line<'a> {
             .is_some_and(|rules| rules.gates() != config.gates())
         {
             self.verdicts.clear();
-            self.looks.keep_only(|_| false).await?;
+            self.looks.forget_all().await?;
         }
         self.rules = Some(Arc::clone(&config));
-        let pace = self.right.pace(backlog, &config);
+        let mut pace = self.right.pace(backlog, &config);
+        pace.one_by_one |= entries.iter().any(|it| self.apart.contains(&key(it)));
         entries.truncate(HORIZON);
         Ok(Some(View {
             base_tree: project.repo.tree_of(&base).await?,
@@ -328,9 +342,8 @@ impl<'a> Line<'a> {
             .iter()
             .map(|length| (*length, links[length - 1].clone()))
             .collect();
-        let is_wanted = |tree: &TreeId| wanted.iter().any(|(_, link)| link.tree == *tree);
-        self.looks.keep_only(is_wanted).await?;
         let mut is_looking = false;
+        let mut new = Vec::new();
         for (length, link) in &wanted {
             match self.known(&view, link) {
                 Known::Running => {
@@ -352,18 +365,30 @@ impl<'a> Line<'a> {
             let dir = paths
                 .gates(task.id, &link.commit)
                 .join(format!("landing-{}", self.right.lease.epoch));
-            tracing::debug!(entries = length, tree = %link.tree, "looks at merged entries");
-            self.looks.start(Wanted {
-                inner: Arc::clone(self.right.inner),
-                project: Arc::clone(self.right.project),
-                config: Arc::clone(&view.config),
-                task,
-                base: view.base.clone(),
-                commit: link.commit.clone(),
-                tree: link.tree.clone(),
-                dir,
-                may_be_red,
-            });
+            new.push((
+                *length,
+                Wanted {
+                    inner: Arc::clone(self.right.inner),
+                    project: Arc::clone(self.right.project),
+                    config: Arc::clone(&view.config),
+                    task,
+                    base: view.base.clone(),
+                    commit: link.commit.clone(),
+                    tree: link.tree.clone(),
+                    dir,
+                    may_be_red,
+                },
+            ));
+        }
+        // Only now: nobody's look is ended for one that can't begin.
+        let is_wanted = |tree: &TreeId| wanted.iter().any(|(_, link)| link.tree == *tree);
+        self.looks.keep_only(is_wanted).await?;
+        for (entries, wanted) in new {
+            tracing::debug!(entries, tree = %wanted.tree, "looks at merged entries");
+            for queued in &view.entries[..entries] {
+                self.right.free(queued).await?;
+            }
+            self.looks.start(wanted);
             is_looking = true;
         }
         self.show(lengths);
@@ -409,7 +434,6 @@ impl<'a> Line<'a> {
             return Ok(false);
         };
         if self.right.must_wait(&task) {
-            self.aside.insert(key(queued));
             return Ok(false);
         }
         if self.right.has_moved(&task, &queued.entry.commit).await? {
@@ -476,7 +500,9 @@ impl<'a> Line<'a> {
             head: commit,
             files,
         };
-        let job = inner.options.paths.gates(task.id, onto).join("regenerate");
+        // Never the same directory twice: what ran there ran in a checkout that is gone.
+        let job = format!("regenerate-{}", fresh_uuid());
+        let job = inner.options.paths.gates(task.id, onto).join(job);
         let done = regenerate::complete(inner, project, config, conflict, &job, &inner.stopping);
         match done.await {
             Ok(Some(regenerate::Completed::Tree(tree))) => Ok(Some(tree)),
@@ -501,8 +527,14 @@ impl<'a> Line<'a> {
         fact: Fact,
         config: &Config,
     ) -> Result<()> {
-        if !self.right.say(task, fact, config).await? {
-            self.aside.insert(key(queued));
+        if self.right.say(task, fact, config).await? {
+            return Ok(());
+        }
+        let key = key(queued);
+        match self.right.landing(&key).await? {
+            // It is tried again after a while.
+            Some(task) if self.right.must_wait(&task) => {}
+            _ => drop(self.aside.insert(key)),
         }
         Ok(())
     }
@@ -582,7 +614,7 @@ impl<'a> Line<'a> {
             if self.right.has_moved(&task, &link.key.1).await? {
                 return Ok(Turn::Acted);
             }
-            members.push((queued.clone(), task));
+            members.push(task);
         }
         let by_itself = count == 1;
         if self.chain.is_by_itself() != Some(by_itself) {
@@ -604,13 +636,24 @@ impl<'a> Line<'a> {
             .move_branch(self.branch, members, &view.base, &links, &view.config)
             .await;
         match moved {
-            Ok(Some(new)) => {
+            Ok(Moved::To(new)) => {
                 self.chain.is_joined(&links[count - 1].commit, new);
                 for _ in 0..count {
                     self.right.learn(Learned::landed);
                 }
             }
-            Ok(None) => {}
+            Ok(Moved::Not) => self.chain.take_apart(),
+            Ok(Moved::Refused(why)) if count == 1 => {
+                self.chain.take_apart();
+                self.right.refused(&view.entries[0], why).await?;
+            }
+            Ok(Moved::Refused(_)) => {
+                self.chain.take_apart();
+                let members = view.entries[..count].iter().map(key);
+                self.apart.extend(members);
+            }
+            // Nothing can land before that is settled, and whoever takes the right next does it first.
+            Ok(Moved::Stuck) => return Ok(Turn::Idle),
             Err(error) if self.right.is_of_the_world(&error) => {
                 let reason = String::from(error.into_note());
                 for queued in &view.entries[..count] {
@@ -644,6 +687,8 @@ impl<'a> Line<'a> {
                 let gates = gates.clone();
                 Fact::LandingFailed { commit, gates }
             }
+            // Nobody has looked at it by itself.
+            Overall::Broken(gates) if gates.is_empty() => return Ok(Turn::Acted),
             // Nobody has said yes to landing on a red branch.
             Overall::Baseline(gates) => Fact::LandingBroken {
                 commit,

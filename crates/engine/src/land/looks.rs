@@ -26,6 +26,8 @@ use crate::run_env;
 /// Looks that were begun together end together: within this part of their time, and no longer.
 const TOGETHER_PART: u32 = 50;
 const TOGETHER_MAX: Duration = Duration::from_millis(50);
+/// How far from a whole number the number of looks at once may be for it to be one.
+const COMPANY_OFF_MAX: f64 = 0.15;
 
 /// What is to be looked at.
 pub(super) struct Wanted {
@@ -83,7 +85,7 @@ pub(super) struct Done {
     pub(super) tree: TreeId,
     /// `None` if it was told to stop.
     pub(super) said: Result<Option<Said>>,
-    /// How long it took, and how many ran all that time, if their number did not change.
+    /// How many ran while it did, if that can be said, how long it took, and whether it was flaky.
     pub(super) took: Option<(usize, Millis, bool)>,
     ran: Duration,
 }
@@ -94,13 +96,42 @@ struct Look {
     cancel: CancellationToken,
     dir: PathBuf,
     since: Instant,
-    /// How many ran with it: fewest and most.
-    at_once: (usize, usize),
+    company: Company,
+}
+
+/// How many looks ran while one did, itself among them, on average.
+#[derive(Debug, Default)]
+struct Company {
+    /// Seconds of all of them together.
+    seconds: f64,
+}
+
+impl Company {
+    /// So many ran for a while.
+    fn count(&mut self, running: usize, time: Duration) {
+        #[expect(clippy::cast_precision_loss, reason = "a handful")]
+        let running = running as f64;
+        self.seconds += running * time.as_secs_f64();
+    }
+
+    /// How many they were, if that was so nearly all the time.
+    fn was(&self, time: Duration) -> Option<usize> {
+        let mean = self.seconds / time.as_secs_f64().max(f64::EPSILON);
+        let nearest = mean.round();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a handful"
+        )]
+        ((mean - nearest).abs() <= COMPANY_OFF_MAX).then_some(nearest as usize)
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     running: HashMap<TreeId, Look>,
+    /// When their number changed last.
+    counted: Option<Instant>,
     /// Those that ended while another was waited for.
     over: VecDeque<Done>,
     set: JoinSet<(TreeId, Result<Option<Said>>)>,
@@ -123,16 +154,19 @@ impl Looks {
             cancel,
             dir,
             since: Instant::now(),
-            at_once: (usize::MAX, 0),
+            company: Company::default(),
         };
-        self.running.insert(tree, look);
         self.count_all();
+        self.running.insert(tree, look);
     }
 
+    /// Notes how many have been running; before their number changes.
     fn count_all(&mut self) {
-        let now = self.running.len();
+        let now = Instant::now();
+        let since = self.counted.replace(now).unwrap_or(now);
+        let count = self.running.len();
         for look in self.running.values_mut() {
-            look.at_once = (look.at_once.0.min(now), look.at_once.1.max(now));
+            look.company.count(count, now - since.max(look.since));
         }
     }
 
@@ -167,12 +201,12 @@ impl Looks {
         loop {
             match self.set.join_next().await {
                 Some(Ok((tree, said))) => {
+                    self.count_all();
                     let look = self.running.remove(&tree);
                     let ran = look
                         .as_ref()
                         .map_or(Duration::ZERO, |it| it.since.elapsed());
                     let took = look.and_then(|look| took(&look, said.as_ref().ok()?.as_ref()?));
-                    self.count_all();
                     return Done {
                         tree,
                         said,
@@ -182,11 +216,23 @@ impl Looks {
                 }
                 Some(Err(error)) => {
                     tracing::error!(%error, "a look at a merged tree broke off");
+                    self.count_all();
                     self.running.retain(|_, look| look.id != error.id());
                 }
                 None => std::future::pending::<()>().await,
             }
         }
+    }
+
+    pub(super) fn is_any_running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Ends all of them. Also what those found that are over is forgotten: it was found by other rules.
+    pub(super) async fn forget_all(&mut self) -> Result<()> {
+        let ended = self.keep_only(|_| false).await;
+        self.over.clear();
+        ended
     }
 
     /// Ends those that are not wanted any more, and waits until their processes are gone.
@@ -212,11 +258,13 @@ impl Looks {
 }
 
 fn took(look: &Look, said: &Said) -> Option<(usize, Millis, bool)> {
-    let (fewest, most) = look.at_once;
-    let millis = u64::try_from(look.since.elapsed().as_millis()).unwrap_or(u64::MAX);
     // Who fails may have been short, or long: then the branch itself is looked at as well.
-    let is_typical = said.really_ran && said.passes() && fewest == most;
-    is_typical.then_some((most, Millis(millis), said.is_flaky))
+    if !said.really_ran || !said.passes() {
+        return None;
+    }
+    let ran = look.since.elapsed();
+    let millis = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
+    Some((look.company.was(ran)?, Millis(millis), said.is_flaky))
 }
 
 impl Wanted {
@@ -265,5 +313,24 @@ impl Wanted {
                 .any(|result| result.verdict == Verdict::Flaky),
             may_be_red: self.may_be_red,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_had_company_nearly_all_the_time_had_it() {
+        let ms = Duration::from_millis;
+        let mut company = Company::default();
+        company.count(1, ms(50));
+        company.count(2, ms(900));
+        company.count(1, ms(50));
+        assert_eq!(company.was(ms(1_000)), Some(2));
+        company.count(1, ms(500));
+        assert_eq!(company.was(ms(1_500)), None, "half of the time is neither");
+        company.count(1, ms(10_000));
+        assert_eq!(company.was(ms(11_500)), Some(1));
     }
 }

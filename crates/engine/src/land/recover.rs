@@ -10,7 +10,8 @@ use crate::git::Advance;
 const ROUNDS: u32 = 5;
 
 impl Right<'_> {
-    pub(super) async fn recover(&self, intent: &Intent) -> Result<()> {
+    /// Says what became of it; pending if that can't be said yet.
+    pub(super) async fn recover(&self, intent: &Intent) -> Result<IntentState> {
         let repo = &self.project.repo;
         for _ in 0..ROUNDS {
             let current = self.tip(&intent.branch).await?;
@@ -25,8 +26,8 @@ impl Right<'_> {
             let decision = recover(intent, &seen);
             tracing::info!(intent = %intent.id, ?decision, "a landing was under way");
             match decision {
-                Recovery::RecordLanded => return self.settle(intent, IntentState::Landed).await,
-                Recovery::RecordVoid => return self.settle(intent, IntentState::Void).await,
+                Recovery::RecordLanded => return self.is(intent, IntentState::Landed).await,
+                Recovery::RecordVoid => return self.is(intent, IntentState::Void).await,
                 Recovery::MoveRef => {
                     // The person may have changed files since the landing was planned.
                     if self
@@ -34,17 +35,25 @@ impl Right<'_> {
                         .await?
                         .is_some()
                     {
-                        return self.settle(intent, IntentState::Void).await;
+                        return self.is(intent, IntentState::Void).await;
                     }
-                    let moved = self
-                        .advance(&intent.branch, &intent.new, &intent.old)
-                        .await?;
-                    if moved == Advance::Advanced {
-                        return self.settle(intent, IntentState::Landed).await;
+                    let moved = self.advance(&intent.branch, &intent.new, &intent.old);
+                    match moved.await? {
+                        Advance::Advanced => return self.is(intent, IntentState::Landed).await,
+                        // Who plans anew meets it again, and knows whom it concerns.
+                        Advance::Refused { .. } => {
+                            return self.is(intent, IntentState::Void).await;
+                        }
+                        Advance::Moved { .. } => {}
                     }
                 }
             }
         }
-        Ok(())
+        Ok(IntentState::Pending)
+    }
+
+    async fn is(&self, intent: &Intent, outcome: IntentState) -> Result<IntentState> {
+        self.settle(intent, outcome).await?;
+        Ok(outcome)
     }
 }

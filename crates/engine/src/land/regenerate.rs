@@ -46,7 +46,7 @@ pub(crate) struct Conflict<'a> {
 }
 
 /// Completes a merge by the rules of the trusted base; `None` when it was told to stop. The commands run
-/// below `job`; what an earlier engine began there is taken up.
+/// below `job`, which must be new: what ran there before did so in another checkout.
 pub(crate) async fn complete(
     inner: &Inner,
     project: &Project,

@@ -11,7 +11,9 @@ use woodward_core::landing::{Intent, IntentState};
 use woodward_core::lease::Lease;
 use woodward_core::queue::learn::Learned;
 use woodward_core::queue::plan::Pace;
-use woodward_core::{Actor, CommitId, EventId, Fact, IntentId, Note, State, StateKind, Task};
+use woodward_core::{
+    Actor, CommitId, EventId, Fact, IntentId, Note, State, StateKind, Task, TaskId,
+};
 use woodward_store::{CloseIntent, LeaseRef, OpenIntent, Queued, StoreError, fresh_uuid};
 
 use super::HELD_AGAIN;
@@ -27,6 +29,8 @@ use crate::words::Words;
 /// How every reason begins that a person's checkout gives for waiting.
 pub(crate) const HELD_BY_CHECKOUT: &str = "your checkout has changes in the way";
 const FILES_SHOWN: usize = 5;
+/// How long a remote that does not want an entry is left alone with it.
+const REFUSED_AGAIN: Duration = Duration::from_secs(300);
 const TITLE_MAX: usize = 60;
 
 /// The right to move one branch, while it is held.
@@ -34,6 +38,19 @@ pub(super) struct Right<'a> {
     pub(super) inner: &'a Arc<Inner>,
     pub(super) project: &'a Arc<Project>,
     pub(super) lease: Lease,
+}
+
+/// What became of a branch that was to move.
+#[derive(Debug)]
+pub(super) enum Moved {
+    /// It is there.
+    To(CommitId),
+    /// Somebody or something else was first: nothing has happened.
+    Not,
+    /// The remote does not want it, and says so: nothing has happened.
+    Refused(String),
+    /// It was begun and can't be finished now.
+    Stuck,
 }
 
 /// Files of a person's checkout that a landing would overwrite.
@@ -105,11 +122,16 @@ impl Right<'_> {
             return false;
         };
         let left = Duration::from_millis((after.0 - now.0).unsigned_abs());
+        self.leave_alone(task.id, left);
+        true
+    }
+
+    /// Does not try an entry for a while, and looks at the queue again then.
+    fn leave_alone(&self, task: TaskId, left: Duration) {
+        let now = Instant::now();
         let mut landing = self.inner.landers.lock();
-        landing
-            .not_before
-            .retain(|_, until| Instant::now() < *until);
-        landing.not_before.insert(task.id, Instant::now() + left);
+        landing.not_before.retain(|_, until| now < *until);
+        landing.not_before.insert(task, now + left);
         let inner = Arc::clone(self.inner);
         let stopping = inner.stopping.clone();
         inner.tasks.clone().spawn(async move {
@@ -118,7 +140,6 @@ impl Right<'_> {
                 inner.look.notify_one();
             }
         });
-        true
     }
 
     /// Whether somebody committed after the yes: that yes was to something else.
@@ -129,8 +150,10 @@ impl Right<'_> {
             && tip != *commit
         {
             let fact = Fact::HeadMoved { commit: tip };
-            self.inner.record(task, Actor::Woodward, fact).await?;
-            return Ok(true);
+            match self.inner.record(task, Actor::Woodward, fact).await {
+                Err(error) if !error.is_repeated() => return Err(error),
+                _ => return Ok(true),
+            }
         }
         Ok(false)
     }
@@ -170,40 +193,65 @@ impl Right<'_> {
             tracing::info!(%task, reason = reason.as_str(), "held");
             // First: once it is held, nobody looks for a reason to tell again.
             crate::notify::tell_held(self.inner, task, &reason).await?;
-            self.inner.store.hold_entry(task, Some(reason)).await?;
+            match self.inner.store.hold_entry(task, Some(reason)).await {
+                // It has just been taken out of the queue.
+                Err(StoreError::NotFound { .. }) => return Ok(()),
+                held => held?,
+            }
         }
+        let now = Instant::now();
         let mut landing = self.inner.landers.lock();
-        landing.held_until.insert(task, Instant::now() + HELD_AGAIN);
+        landing.held_until.retain(|_, until| now < *until);
+        landing.held_until.insert(task, now + HELD_AGAIN);
         Ok(())
     }
 
-    /// Moves the branch: to the one link, or to a commit that joins them all, and says to which. `None`
-    /// if a member was changed at the last moment: nothing has happened then.
+    /// A person's checkout is in an entry's way no longer.
+    pub(super) async fn free(&self, queued: &Queued) -> Result<()> {
+        let is_checkout = |reason: &Note| reason.as_str().starts_with(HELD_BY_CHECKOUT);
+        if !queued.hold.as_ref().is_some_and(is_checkout) {
+            return Ok(());
+        }
+        match self.inner.store.hold_entry(queued.entry.task, None).await {
+            Err(StoreError::NotFound { .. }) => Ok(()),
+            freed => Ok(freed?),
+        }
+    }
+
+    /// The remote does not want an entry: it waits, and the remote is not asked again and again.
+    pub(super) async fn refused(&self, queued: &Queued, why: String) -> Result<()> {
+        let reason = format!(
+            "the remote refuses it: {why}; have it changed (woodward reject), or try again when it \
+             may land (woodward queue release)"
+        );
+        self.hold(queued, reason).await?;
+        self.leave_alone(queued.entry.task, REFUSED_AGAIN);
+        Ok(())
+    }
+
+    /// Moves the branch: to the one link, or to a commit that joins them all, and says to which.
     pub(super) async fn move_branch(
         &self,
         branch: &str,
-        members: Vec<(Queued, Task)>,
+        members: Vec<Task>,
         old: &CommitId,
         links: &[Link],
         config: &Config,
-    ) -> Result<Option<CommitId>> {
+    ) -> Result<Moved> {
         let repo = &self.project.repo;
         let Some(last) = links.last() else {
-            return Ok(None);
+            return Ok(Moved::Not);
         };
-        let (id, new) = match last.intent {
-            Some(intent) if links.len() == 1 => (intent, last.commit.clone()),
-            _ => {
-                let intent = IntentId::new(fresh_uuid());
-                (intent, self.join(&members, old, last, intent).await?)
+        let id = last.intent.filter(|_| links.len() == 1);
+        let id = id.unwrap_or_else(|| IntentId::new(fresh_uuid()));
+        // Only what was looked at goes on the first-parent line: not the first of several rebased
+        // commits.
+        let new = match last.intent {
+            Some(_) if links.len() == 1 && repo.is_on(&last.commit, old).await? => {
+                last.commit.clone()
             }
+            _ => self.join(&members, old, last, id).await?,
         };
-        for (queued, task) in &members {
-            if queued.hold.is_some() {
-                self.inner.store.hold_entry(task.id, None).await?;
-                self.inner.landers.lock().held_until.remove(&task.id);
-            }
-        }
         repo.pin_landing(id, &new).await?;
         let intent = Intent {
             id,
@@ -212,9 +260,9 @@ impl Right<'_> {
             epoch: self.lease.epoch,
             old: old.clone(),
             new: new.clone(),
-            members: members.iter().map(|(_, task)| task.id).collect(),
+            members: members.iter().map(|task| task.id).collect(),
         };
-        let names: Vec<String> = members.iter().map(|(_, it)| it.name.to_string()).collect();
+        let names: Vec<String> = members.iter().map(|it| it.name.to_string()).collect();
         let members = members.into_iter();
         let opened = self
             .inner
@@ -223,7 +271,7 @@ impl Right<'_> {
                 intent: intent.clone(),
                 worker: self.inner.worker,
                 members: members
-                    .map(|(_, task)| (task, EventId::new(fresh_uuid())))
+                    .map(|task| (task, EventId::new(fresh_uuid())))
                     .collect(),
                 at: clock::now(),
                 policy: config.policy(),
@@ -233,37 +281,69 @@ impl Right<'_> {
             Ok(()) => {}
             Err(StoreError::Conflict { .. } | StoreError::Illegal(_)) => {
                 repo.unpin_landing(intent.id).await?;
-                return Ok(None);
+                return Ok(Moved::Not);
             }
             Err(error) => return Err(error.into()),
         }
-        match self.advance(branch, &new, old).await? {
-            Advance::Advanced => {
+        match self.finish(&intent).await {
+            Ok(Moved::To(new)) => {
                 tracing::info!(tasks = names.join(", "), commit = %new, "landed");
-                self.project.moved(branch, old, &new).await;
-                self.settle(&intent, IntentState::Landed).await?;
+                Ok(Moved::To(new))
             }
-            Advance::Moved { .. } => self.recover(&intent).await?,
+            Err(error) => {
+                self.stuck(&intent, error).await?;
+                Ok(Moved::Stuck)
+            }
+            moved => moved,
         }
-        Ok(Some(new))
+    }
+
+    /// Does what is on record.
+    async fn finish(&self, intent: &Intent) -> Result<Moved> {
+        let Intent {
+            branch, old, new, ..
+        } = intent;
+        match self.advance(branch, new, old).await? {
+            Advance::Advanced => {
+                self.project.moved(branch, old, new).await;
+                self.settle(intent, IntentState::Landed).await?;
+            }
+            Advance::Moved { .. } => match self.recover(intent).await? {
+                IntentState::Landed => {}
+                IntentState::Void => return Ok(Moved::Not),
+                IntentState::Pending => return Ok(Moved::Stuck),
+            },
+            Advance::Refused { why } => {
+                self.settle(intent, IntentState::Void).await?;
+                return Ok(Moved::Refused(why));
+            }
+        }
+        Ok(Moved::To(new.clone()))
     }
 
     /// The commit that brings several entries at once: only its own tree was looked at, so only it is
     /// put on the branch's first-parent line.
     async fn join(
         &self,
-        members: &[(Queued, Task)],
+        members: &[Task],
         old: &CommitId,
         last: &Link,
         intent: IntentId,
     ) -> Result<CommitId> {
-        let names: Vec<&str> = members.iter().map(|(_, task)| task.name.as_str()).collect();
-        let message = format!("Land {} tasks\n\n{}", names.len(), names.join("\n"));
+        let names: Vec<&str> = members.iter().map(|task| task.name.as_str()).collect();
+        let (message, task) = match members {
+            [one] => (self.message(one).await?, Some(one.name.to_string())),
+            _ => (
+                format!("Land {} tasks\n\n{}", names.len(), names.join("\n")),
+                None,
+            ),
+        };
         let joined = Join {
             tree: last.tree.clone(),
             parents: [old.clone(), last.commit.clone()],
             message,
             trailers: Trailers {
+                task,
                 intent: Some(intent.to_string()),
                 ..Trailers::default()
             },
@@ -276,23 +356,14 @@ impl Right<'_> {
     /// Brings the person's checkout along and records what became of a landing.
     pub(super) async fn settle(&self, intent: &Intent, outcome: IntentState) -> Result<()> {
         let repo = &self.project.repo;
-        let mut shown = intent.old.clone();
-        if outcome == IntentState::Landed
-            && self.remote().await?.is_some()
-            && let Some(local) = self.catch_up(&intent.branch, &intent.new).await?
-        {
-            shown = local;
-        }
-        if outcome == IntentState::Landed
-            && repo.tip(&intent.branch).await?.as_ref() == Some(&intent.new)
-            && let Some(checkout) = repo.checkout_of(&intent.branch).await?
-        {
-            let followed = repo.follow(&checkout, &shown, &intent.new).await?;
-            for path in followed.left {
-                tracing::warn!(
-                    path,
-                    "a file of the checkout was changed meanwhile and was left alone"
-                );
+        if outcome == IntentState::Landed {
+            match self.remote().await? {
+                Some(_) => self.catch_up(&intent.branch, &intent.new).await?,
+                None if repo.tip(&intent.branch).await?.as_ref() == Some(&intent.new) => {
+                    self.follow(&intent.branch, &intent.old, &intent.new)
+                        .await?;
+                }
+                None => {}
             }
         }
         let config = self.project.config().await?;
@@ -309,6 +380,21 @@ impl Right<'_> {
             .await?;
         repo.unpin_landing(intent.id).await?;
         self.inner.look.notify_one();
+        Ok(())
+    }
+
+    /// Brings a checkout of the branch along, if there is one.
+    pub(super) async fn follow(&self, branch: &str, old: &CommitId, new: &CommitId) -> Result<()> {
+        let repo = &self.project.repo;
+        let Some(checkout) = repo.checkout_of(branch).await? else {
+            return Ok(());
+        };
+        for path in repo.follow(&checkout, old, new).await?.left {
+            tracing::warn!(
+                path,
+                "a file of the checkout was changed meanwhile and was left alone"
+            );
+        }
         Ok(())
     }
 

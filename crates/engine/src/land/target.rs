@@ -84,14 +84,19 @@ impl Right<'_> {
         })
     }
 
-    /// Brings the local branch to what a remote has now, if nothing is in the way. Where it was.
-    pub(super) async fn catch_up(&self, branch: &str, new: &CommitId) -> Result<Option<CommitId>> {
+    /// Brings the local branch, and a checkout of it, to what a remote has now, if nothing is in the way.
+    /// What the checkout shows is noted first: whoever is killed in between leaves it to the next one.
+    pub(super) async fn catch_up(&self, branch: &str, new: &CommitId) -> Result<()> {
         let repo = &self.project.repo;
         let Some(local) = repo.tip(branch).await? else {
-            return Ok(None);
+            return Ok(());
         };
+        if let Some(shown) = repo.shown(branch).await? {
+            self.follow(branch, &shown, &local).await?;
+            repo.forget_shown(branch).await?;
+        }
         if local == *new || !repo.is_ancestor(&local, new).await? {
-            return Ok(None);
+            return Ok(());
         }
         if let Some(checkout) = repo.checkout_of(branch).await?
             && !repo.blockers(&checkout, &local, new).await?.is_empty()
@@ -100,10 +105,13 @@ impl Right<'_> {
                 branch,
                 "the local branch stays behind: your checkout is in the way"
             );
-            return Ok(None);
+            return Ok(());
         }
-        let moved = repo.advance(branch, new, &local).await?;
-        Ok((moved == Advance::Advanced).then_some(local))
+        repo.note_shown(branch, &local).await?;
+        if repo.advance(branch, new, &local).await? == Advance::Advanced {
+            self.follow(branch, &local, new).await?;
+        }
+        Ok(repo.forget_shown(branch).await?)
     }
 }
 

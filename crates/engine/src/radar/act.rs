@@ -37,9 +37,6 @@ const NAMED_MAX: usize = 5;
 pub(super) async fn act(inner: &Arc<Inner>, project: &Arc<Project>, now: &Published) -> Result<()> {
     let config = project.config().await?;
     let policy = config.conflicts.policy;
-    if policy == ConflictPolicy::Show {
-        return Ok(());
-    }
     let tasks = inner.open_tasks(project.id()).await?;
     let find = |id: TaskId| tasks.iter().find(|task| task.id == id);
     let work = Work {
@@ -47,7 +44,8 @@ pub(super) async fn act(inner: &Arc<Inner>, project: &Arc<Project>, now: &Publis
         project,
         config: &config,
     };
-    for ((a, b), verdict) in &now.pairs {
+    let pairs = now.pairs.iter();
+    for ((a, b), verdict) in pairs.filter(|_| policy != ConflictPolicy::Show) {
         let (Some(first), Some(second)) = (find(*a), find(*b)) else {
             continue;
         };
@@ -64,7 +62,8 @@ pub(super) async fn act(inner: &Arc<Inner>, project: &Arc<Project>, now: &Publis
         work.warn(second, first, verdict, &evidence, false).await?;
     }
     for task in &tasks {
-        if is_held(task) && !work.is_still_behind(task, now, find) {
+        let may_be_held = policy == ConflictPolicy::Hold;
+        if is_held(task) && !(may_be_held && work.is_still_behind(task, now, find)) {
             work.let_go(task).await?;
         }
     }
@@ -79,6 +78,14 @@ fn is_held(task: &Task) -> bool {
             ..
         } => note.as_str().starts_with(HELD),
         _ => false,
+    }
+}
+
+/// Whether a task goes on only if a person says so: that is nobody's reason to wait for it.
+fn is_stopped(task: &Task) -> bool {
+    match task.state.kind() {
+        StateKind::Paused => !is_held(task),
+        kind => kind == StateKind::Failed,
     }
 }
 
@@ -176,8 +183,7 @@ impl Work<'_> {
     async fn hold(&self, a: &Task, b: &Task, verdict: &Verdict) -> Result<()> {
         let age = |task: &Task| (task.created_at, task.id);
         let (older, younger) = if age(a) <= age(b) { (a, b) } else { (b, a) };
-        let stopped = matches!(older.state.kind(), StateKind::Paused | StateKind::Failed);
-        if !is_at_work(younger) || stopped {
+        if !is_at_work(younger) || is_stopped(older) {
             return Ok(());
         }
         let key = format!("reaction/{RULE}-hold/{}/{}", younger.id, older.id);
@@ -242,7 +248,7 @@ impl Work<'_> {
         let age = |task: &Task| (task.created_at, task.id);
         now.of(task.id).into_iter().any(|(other, _, verdict)| {
             verdict.level == Level::Conflict
-                && find(other).is_some_and(|other| age(other) < age(task))
+                && find(other).is_some_and(|other| age(other) < age(task) && !is_stopped(other))
         })
     }
 

@@ -129,6 +129,16 @@ impl Engine {
                 let message = format!("{name} has landed already ({})", short(commit));
                 Ok(self.done(found, message).await?)
             }
+            State::Landing { approval, .. }
+                if commit.as_ref().is_some_and(|it| *it != approval.commit) =>
+            {
+                let queued = short(&approval.commit);
+                Err(Problem::new(
+                    Code::Conflict,
+                    format!("{name} is queued for landing with another commit, {queued}"),
+                )
+                .hint(format!("take it out first: woodward queue drop {name}")))
+            }
             State::Landing { .. } => {
                 let message = format!("{name} is queued for landing already");
                 Ok(self.done(found, message).await?)

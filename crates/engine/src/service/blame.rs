@@ -13,7 +13,7 @@ use super::Answered;
 use super::look::{PROMPT_BYTES_MAX, cut};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::git::Trailers;
+use crate::git::{self, Hunk, Origin, Repo, Trailers};
 use crate::project::Project;
 use crate::words::Words;
 
@@ -69,10 +69,7 @@ impl Engine {
             0 => Vec::new(),
             _ => repo.blame(&dir, &name, line).await?,
         };
-        let mut commits: Vec<CommitId> = hunks.iter().filter_map(|h| h.commit.clone()).collect();
-        commits.sort();
-        commits.dedup();
-        let origins = repo.origins(&commits).await?;
+        let (hunks, origins) = traced(repo, hunks).await?;
         let mut tasks: Vec<BlameTask> = Vec::new();
         let mut places: BTreeMap<(String, Option<String>), u32> = BTreeMap::new();
         let mut parts = Vec::with_capacity(hunks.len());
@@ -182,6 +179,47 @@ impl Engine {
         };
         Ok(store.find_task(project.id(), name).await?)
     }
+}
+
+/// The commits behind lines, and what they say of themselves. What joins several tasks names none: behind
+/// it are theirs, which know nothing of the landing that brought them.
+async fn traced(repo: &Repo, hunks: Vec<Hunk>) -> Result<(Vec<Hunk>, BTreeMap<CommitId, Origin>)> {
+    let mut origins = repo.origins(&commits(&hunks)).await?;
+    let mut all = Vec::with_capacity(hunks.len());
+    for hunk in hunks {
+        let origin = hunk.commit.as_ref().and_then(|it| origins.get(it));
+        let landing = origin
+            .filter(|origin| origin.trailers.task.is_none())
+            .and_then(|origin| origin.trailers.intent.clone());
+        let Some(landing) = landing else {
+            all.push(hunk);
+            continue;
+        };
+        let behind = match repo.blame_joined(&hunk).await {
+            Ok(behind) if !behind.is_empty() => behind,
+            found => {
+                if let Err(error) = found {
+                    tracing::debug!(%error, "what is behind a joining commit is not known");
+                }
+                vec![hunk]
+            }
+        };
+        for (commit, mut origin) in repo.origins(&commits(&behind)).await? {
+            if origin.trailers.task.is_some() && origin.trailers.intent.is_none() {
+                origin.trailers.intent = Some(landing.clone());
+            }
+            origins.entry(commit).or_insert(origin);
+        }
+        all.extend(behind);
+    }
+    Ok((git::joined(all), origins))
+}
+
+fn commits(hunks: &[Hunk]) -> Vec<CommitId> {
+    let mut commits: Vec<CommitId> = hunks.iter().filter_map(|it| it.commit.clone()).collect();
+    commits.sort();
+    commits.dedup();
+    commits
 }
 
 /// The task and the landing that a commit names.

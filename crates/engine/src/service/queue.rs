@@ -8,6 +8,7 @@ use woodward_api::{
     QueueView, QueuedTask,
 };
 use woodward_core::queue::search::Search;
+use woodward_core::regenerate;
 use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, Note, State, Task, TaskId, TaskName};
 use woodward_store::Queued;
@@ -15,6 +16,7 @@ use woodward_store::Queued;
 use super::act::hint;
 use super::{Answered, Found, TaskRef};
 use crate::clock;
+use crate::config::{Config, MergeStyle};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::git::Side;
@@ -138,6 +140,8 @@ impl Engine {
             self.inner.store.stop_entry(found.task.id, reason).await,
             &name,
         )?;
+        // It may have begun to land a moment before.
+        self.queued(wanted).await?;
         let done = self
             .done(found, format!("{name} waits in the queue"))
             .await?;
@@ -158,6 +162,7 @@ impl Engine {
             self.inner.store.stop_entry(found.task.id, None).await,
             &name,
         )?;
+        self.inner.landers.try_now(found.task.id);
         Ok(self.done(found, format!("{name} goes on")).await?)
     }
 
@@ -173,6 +178,7 @@ impl Engine {
     }
 
     pub(super) async fn bump(&self, task: &Task) -> Answered<()> {
+        self.inner.landers.try_now(task.id);
         self.steer(self.inner.store.bump_entry(task.id).await, &task.name)
     }
 
@@ -281,15 +287,24 @@ impl Engine {
             founds.push(self.find(&TaskRef { root, name, cwd }).await?);
         }
         let mut steps = Vec::new();
+        let mut freezes = HashMap::new();
         let mut chains: HashMap<String, Vec<(TaskName, CommitId)>> = HashMap::new();
         for found in founds {
             let branch = found.task.spec.base.clone();
             if !chains.contains_key(&branch) {
                 let before = self.before(&found.project, &branch).await?;
                 chains.insert(branch.clone(), before);
+                let frozen = self.inner.store.load_freezes(found.project.id()).await;
+                for freeze in frozen.map_err(crate::error::EngineError::from)? {
+                    freezes.insert(freeze.branch, freeze.reason);
+                }
             }
-            let before = chains.entry(branch).or_default();
-            let step = plan_one(&found, before).await?;
+            let frozen = freezes.get(&branch);
+            let before = chains.entry(branch.clone()).or_default();
+            let mut step = plan_one(&found, before).await?;
+            if let Some(reason) = frozen.filter(|_| step.refused.is_none()) {
+                step.held = Some(format!("nothing lands on {branch}: {}", reason.as_str()));
+            }
             if let (Some(commit), None) = (&step.commit, &step.refused) {
                 before.push((step.task.clone(), commit.clone()));
             }
@@ -345,6 +360,12 @@ fn entry(task: &Task, queued: Queued, place: u32) -> QueuedTask {
     }
 }
 
+/// Whether all that conflicts are files that a command writes anew.
+fn is_written_anew(config: &Config, files: &[String]) -> bool {
+    let patterns = config.regenerate.iter().map(|rule| rule.paths.as_slice());
+    config.merge_style != MergeStyle::Rebase && regenerate::plan(patterns, files).is_some()
+}
+
 /// What would happen to one task after those before it.
 async fn plan_one(found: &Found, before: &[(TaskName, CommitId)]) -> Result<PlannedMerge> {
     let Found {
@@ -377,12 +398,14 @@ async fn plan_one(found: &Found, before: &[(TaskName, CommitId)]) -> Result<Plan
         }
     };
     step.commit = Some(commit.clone());
-    let base = repo.require_tip(branch).await?;
+    let base = project.ground(config, branch).await?;
+    let is_anothers = |files: &Vec<String>| !files.is_empty() && !is_written_anew(config, files);
     step.conflicts = repo.conflicts(&base, &commit).await?;
-    if step.conflicts.is_empty() {
+    if !is_anothers(&step.conflicts) {
+        step.conflicts.clear();
         for (name, other) in before {
             let files = repo.conflicts(other, &commit).await?;
-            if !files.is_empty() {
+            if is_anothers(&files) {
                 step.conflicts_with = Some((name.clone(), files));
                 break;
             }

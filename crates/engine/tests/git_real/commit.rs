@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use woodward_engine::git::{Committed, GitError, Oddity};
+use woodward_testkit::write_program;
 
 use crate::support::{NOW, Scratch, fsck, git, put, read, rev, try_git};
 
@@ -427,9 +428,9 @@ async fn the_guard_lets_own_work_through_and_refuses_everything_else_with_a_mess
 async fn the_projects_own_hooks_still_run_in_a_worktree() {
     let scratch = Scratch::new().await;
     let hook = |path: &str, body: &str| {
-        put(&scratch.root, path, &format!("#!/bin/sh\n{body}\n"));
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(scratch.root.join(path), mode).unwrap();
+        let hook = scratch.root.join(path);
+        fs::create_dir_all(hook.parent().unwrap()).unwrap();
+        write_program(&hook, &format!("#!/bin/sh\n{body}\n"));
     };
     hook(
         ".git/hooks/pre-commit",

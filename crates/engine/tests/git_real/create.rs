@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use woodward_engine::git::{Door, GitError, Repo};
+use woodward_testkit::write_program;
 
 use crate::support::{Scratch, fsck, git, put, read};
 
@@ -125,9 +126,7 @@ fn killing_git(dir: &Path, delay_ms: u64) -> std::path::PathBuf {
          git \"$@\" & child=$!\nsleep {}\nkill -9 $child 2>/dev/null\nwait $child\n",
         delay_ms as f64 / 10_000.0
     );
-    fs::write(&script, body).unwrap();
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&script, &body);
     script
 }
 

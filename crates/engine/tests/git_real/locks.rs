@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use woodward_engine::git::{Door, MARKER, Repo, end_orphans};
+use woodward_testkit::write_program;
 
 use crate::support::{Scratch, put, until};
 
@@ -105,9 +106,7 @@ async fn every_git_process_carries_the_marker_and_no_foreign_git_settings() {
     let spy = scratch.top.join("spy");
     let seen = scratch.top.join("seen");
     let body = format!("#!/bin/sh\nenv >> {}\nexec git \"$@\"\n", seen.display());
-    std::fs::write(&spy, body).unwrap();
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(&spy, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&spy, &body);
     let door = Door::with_program(&spy, "digest-1");
     let repo = Repo::discover(&door, &scratch.root).await.unwrap();
     repo.tip("main").await.unwrap();

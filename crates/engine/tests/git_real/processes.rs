@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use uuid::Uuid;
 use woodward_core::{CommitId, IntentId};
 use woodward_engine::git::{Advance, Door, Removal, Repo};
+use woodward_testkit::write_program;
 
 use crate::support::{NOW, Scratch, fsck, git, put, read, rev, try_git};
 
@@ -26,12 +27,7 @@ impl Counted {
             "#!/bin/sh\nprintf '%s\\n' \"$*\" >> '{}'\nexec git \"$@\"\n",
             log.display()
         );
-        // Not by this process: whatever another test is just starting would have it open for writing,
-        // and nothing can be run then.
-        let write = "printf %s \"$1\" > \"$2\" && chmod +x \"$2\"";
-        let mut sh = std::process::Command::new("sh");
-        let sh = sh.args(["-c", write, "sh", &script]).arg(&program);
-        assert!(sh.status().unwrap().success());
+        write_program(&program, &script);
         let door = Door::with_program(program, "tests");
         let repo = Repo::discover(&door, &scratch.root).await.unwrap();
         let counted = Self { scratch, repo, log };

@@ -70,6 +70,7 @@ pub(super) async fn the_queue_is_in_order_and_holds(store: Arc<dyn Store>) {
 pub(super) async fn people_order_the_queue(store: Arc<dyn Store>) {
     let world = World::on(store).await;
     let first = world.landing("first").await;
+    world.store.bump_entry(first.id).await.expect("is alone");
     let second = world.landing("second").await;
     let third = world.landing("third").await;
     let store = &world.store;
@@ -119,6 +120,35 @@ pub(super) async fn people_order_the_queue(store: Arc<dyn Store>) {
     ] {
         assert!(matches!(gone, Err(StoreError::NotFound { .. })));
     }
+}
+
+pub(super) async fn who_was_told_to_wait_does_not_land(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let first = world.landing("first").await;
+    let second = world.landing("second").await;
+    let right = world.landing_right().await;
+    let store = &world.store;
+    let try_both = || store.open_intent(world.intent(&right, &[&first, &second]));
+    let why = Some(Note::from("not today"));
+    store.stop_entry(second.id, why).await.expect("stops");
+    let refused = try_both().await;
+    assert!(
+        matches!(refused, Err(StoreError::Conflict { .. })),
+        "{refused:?}"
+    );
+    store.stop_entry(second.id, None).await.expect("lets go");
+    let freeze = Some((Note::from("release"), Timestamp(7)));
+    let frozen = store.set_freeze(world.project, "main".to_owned(), freeze);
+    frozen.await.expect("freezes");
+    let refused = try_both().await;
+    assert!(
+        matches!(refused, Err(StoreError::Conflict { .. })),
+        "{refused:?}"
+    );
+    let thawed = store.set_freeze(world.project, "main".to_owned(), None);
+    thawed.await.expect("thaws");
+    assert_eq!(world.reload(&first).await, first);
+    try_both().await.expect("opens");
 }
 
 pub(super) async fn one_unfinished_landing_a_branch(store: Arc<dyn Store>) {
@@ -234,6 +264,13 @@ pub(super) async fn a_void_intent_leaves_its_tasks_in_the_queue(store: Arc<dyn S
     world.store.close_intent(close).await.expect("closes");
     assert_eq!(queue_of(&world).await, [task.id]);
     let task = world.reload(&task).await;
+    let mut again = world.intent(&right, &[&task]);
+    again.intent.id = id;
+    let refused = world.store.open_intent(again).await;
+    assert!(
+        matches!(refused, Err(StoreError::Conflict { .. })),
+        "what is settled is not begun again: {refused:?}"
+    );
     world.land(&task).await;
     assert_eq!(world.state_of(&task).await, StateKind::Landed);
 }

@@ -112,7 +112,7 @@ impl Op for BumpEntry {
         if changed > 0 {
             return Ok(());
         }
-        let sql = "SELECT 1 FROM queue_entries WHERE task = $1";
+        let sql = "SELECT task FROM queue_entries WHERE task = $1";
         let rows = conn.query(sql, &[self.0.into()]).await?;
         require_entry(rows.len() as u64, self.0)
     }
@@ -293,14 +293,45 @@ impl Op for RecordIntent {
             let event = event(*id, *at, actor.clone(), fact);
             record(conn, task, &event, &self.policy).await?;
         }
-        Ok(())
+        require_may_land(conn, intent).await
     }
 }
 
-/// Recording the same intent again is recording it once; another pending one is in the way.
+/// Whoever said that a member shall wait, or that nothing lands there, was told yes.
+async fn require_may_land<C: Conn>(conn: &mut C, intent: &Intent) -> Result<()> {
+    let frozen = conn
+        .query(
+            "SELECT branch FROM freezes WHERE project = $1 AND branch = $2",
+            &[intent.project.into(), (&intent.branch).into()],
+        )
+        .await?;
+    if !frozen.is_empty() {
+        return Err(StoreError::Conflict {
+            what: format!("branch `{}`", intent.branch),
+        });
+    }
+    for member in &intent.members {
+        // It holds off whoever wants to stop it until this is on record.
+        let sql = "UPDATE queue_entries SET stopped = stopped WHERE task = $1 AND stopped IS NULL";
+        if conn.execute(sql, &[(*member).into()]).await? == 0 {
+            return Err(StoreError::Conflict {
+                what: format!("queue entry of task {member}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Recording the same intent again is recording it once; another pending one is in the way, and so is
+/// that it is settled already.
 async fn already_there<C: Conn>(conn: &mut C, intent: &Intent) -> Result<()> {
-    if load(conn, intent.id).await?.is_some() {
-        return Ok(());
+    if let Some(recorded) = load(conn, intent.id).await? {
+        return match recorded.state {
+            IntentState::Pending => Ok(()),
+            IntentState::Landed | IntentState::Void => Err(StoreError::Conflict {
+                what: format!("landing {}", intent.id),
+            }),
+        };
     }
     let rows = conn
         .query(

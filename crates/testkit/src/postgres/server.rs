@@ -218,7 +218,7 @@ impl PgServer {
             .args(["--port", &self.port.to_string()])
             .args(["--username", &self.superuser])
             .args(["--dbname", database, "--command", sql])
-            .env("PGCONNECT_TIMEOUT", "5");
+            .env("PGCONNECT_TIMEOUT", "60");
         succeed("psql", format!("database {database}"), &mut psql)
     }
 

@@ -17,8 +17,9 @@ use crate::victims::Marks;
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long nothing at all may change before tasks count as stuck.
 const STUCK: Duration = Duration::from_secs(60);
-/// How long worktrees of landed tasks may take to go.
-const CLEARED_MAX: Duration = Duration::from_secs(20);
+/// How long worktrees of landed tasks may take to go, since the last one went. What failed because its
+/// git was killed is tried again after up to a minute.
+const CLEARED_MAX: Duration = Duration::from_secs(90);
 
 /// Waits until no task is under way, or nothing has changed for long.
 pub(super) async fn until_quiet(storm: &mut Storm<'_>, scripts: &[Script]) -> Result<()> {
@@ -56,10 +57,13 @@ pub(super) async fn until_quiet(storm: &mut Storm<'_>, scripts: &[Script]) -> Re
 
 /// Waits until landed tasks have left nothing, and says what they have left if they don't.
 pub(super) async fn until_cleared(stage: &Stage, tasks: &[Ended]) -> Result<Vec<String>> {
-    let deadline = Instant::now() + CLEARED_MAX;
+    let (mut fewest, mut changed) = (usize::MAX, Instant::now());
     loop {
         let left = judge::leftovers(stage, tasks)?;
-        if left.is_empty() || Instant::now() > deadline {
+        if left.len() < fewest {
+            (fewest, changed) = (left.len(), Instant::now());
+        }
+        if left.is_empty() || changed.elapsed() > CLEARED_MAX {
             return Ok(left);
         }
         tokio::time::sleep(PAUSE).await;

@@ -12,7 +12,7 @@ use crate::render::text::count;
 use crate::session::Session;
 
 /// How long the question whether it runs may take.
-const PROBE: Duration = Duration::from_secs(5);
+const PROBE: Duration = Duration::from_secs(20);
 
 /// Stop the daemon; agents go on, and the next daemon takes them over
 #[derive(Debug, Args)]

@@ -37,13 +37,17 @@ pub(crate) struct Merge {
 
 impl Merge {
     /// Does it.
-    pub(crate) async fn run(self, session: &Session) -> Outcome {
+    pub(crate) async fn run(mut self, session: &Session) -> Outcome {
         let action = TaskAction::Merge(MergeTask {
             commit: self.commit,
             now: self.now,
         });
         if self.dry.dry_run {
             return plan(session, &self.tasks).await;
+        }
+        if self.now {
+            // Each goes before all others: the one that was named first is the last to do so.
+            self.tasks.reverse();
         }
         act_on_each(session, &self.tasks, &action, self.dry).await?;
         if self.wait {

@@ -7,7 +7,7 @@ use woodward_api::{FreezeQueue, PauseTask};
 
 use super::{Dry, act_on_each};
 use crate::complete;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::render;
 use crate::session::Session;
 
@@ -30,7 +30,7 @@ enum What {
     Hold(WithReason),
     /// Let tasks that wait go on
     Release(Tasks),
-    /// Put a task before all others
+    /// Put tasks before all others, in the order in which they are named
     Bump(Tasks),
     /// Take tasks out of the queue; they lie still, and nothing of them is lost
     Drop(WithReason),
@@ -65,7 +65,7 @@ struct Freeze {
     branch: Option<String>,
     /// Why; others will ask
     #[arg(short, long, value_name = "TEXT")]
-    message: String,
+    message: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -86,11 +86,37 @@ impl Queue {
             }
             What::Hold(wish) => wish.act(session, TaskAction::Hold).await,
             What::Release(wish) => wish.act(session, &TaskAction::Release).await,
-            What::Bump(wish) => wish.act(session, &TaskAction::Bump).await,
+            What::Bump(mut wish) => {
+                // Each goes before all others: the one that was named first is the last to do so.
+                wish.tasks.reverse();
+                wish.act(session, &TaskAction::Bump).await
+            }
             What::Drop(wish) => wish.act(session, TaskAction::Drop).await,
-            What::Freeze(wish) => freeze(session, wish.branch, Some(wish.message)).await,
+            What::Freeze(wish) => {
+                let reason = wish.reason()?;
+                freeze(session, wish.branch, Some(reason)).await
+            }
             What::Thaw(wish) => freeze(session, wish.branch, None).await,
         }
+    }
+}
+
+impl Freeze {
+    /// Whoever wonders why nothing lands must be able to read it.
+    fn reason(&self) -> Outcome<String> {
+        let given = self.message.as_deref().map(str::trim).unwrap_or_default();
+        if !given.is_empty() {
+            return Ok(given.to_owned());
+        }
+        let branch = self.branch.as_deref().map(|name| format!("{name} "));
+        Err(
+            Failure::usage("say why nothing may land: everybody who waits will read it").hint(
+                format!(
+                    "woodward queue freeze {}-m \"release 2.0 is being cut\"",
+                    branch.unwrap_or_default()
+                ),
+            ),
+        )
     }
 }
 

@@ -118,9 +118,32 @@ impl Drop for StandIn {
 
 fn serve(stream: UnixStream, log: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked) -> Reply) {
     let mut reader = BufReader::new(&stream);
+    while let Some(asked) = read(&mut reader) {
+        if asked.method == "HEAD" {
+            // Every connection begins so; it is nobody's question.
+            let _ = (&stream).write_all(b"HTTP/1.1 200 Said\r\ncontent-length: 0\r\n\r\n");
+            continue;
+        }
+        log.lock().expect("no panic while held").push(asked.clone());
+        let (status, body) = answer(&asked);
+        if status == 0 {
+            return;
+        }
+        let reply = format!(
+            "HTTP/1.1 {status} Said\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        // The caller may have been told to go.
+        let _ = (&stream).write_all(reply.as_bytes());
+        return;
+    }
+}
+
+/// One request; `None` when there is no more.
+fn read(reader: &mut BufReader<&UnixStream>) -> Option<Asked> {
     let mut line = String::new();
     if reader.read_line(&mut line).unwrap_or(0) == 0 {
-        return;
+        return None;
     }
     let mut words = line.split_whitespace();
     let method = words.next().expect("a method").to_owned();
@@ -139,21 +162,10 @@ fn serve(stream: UnixStream, log: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked) ->
     let mut body = vec![0; length];
     reader.read_exact(&mut body).expect("a body");
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let asked = Asked {
+    Some(Asked {
         method,
         path: path.to_owned(),
         query: query.to_owned(),
         body: String::from_utf8(body).expect("text"),
-    };
-    log.lock().expect("no panic while held").push(asked.clone());
-    let (status, body) = answer(&asked);
-    if status == 0 {
-        return;
-    }
-    let reply = format!(
-        "HTTP/1.1 {status} Said\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    // The caller may have been told to go.
-    let _ = (&stream).write_all(reply.as_bytes());
+    })
 }

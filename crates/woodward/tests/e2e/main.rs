@@ -20,4 +20,5 @@ mod reactions;
 mod recover;
 mod repositories;
 mod scene;
+mod trouble;
 mod walk;

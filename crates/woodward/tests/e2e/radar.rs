@@ -242,6 +242,25 @@ fn the_younger_of_two_is_held_until_the_older_has_landed() {
 }
 
 #[test]
+fn nobody_is_held_behind_a_task_that_a_person_stopped() {
+    let scene = stage("conflicts: { policy: hold }\n");
+    let older = edits(&scene, "older", "sed -i 's/^4$/four/' a.txt");
+    let younger = edits(&scene, "younger", "sed -i 's/^4$/vier/' a.txt");
+    create(&scene, "older", &older, &[]);
+    scene.seen("older-edited");
+    create(&scene, "younger", &younger, &[]);
+    scene.seen("younger-edited");
+    until("the younger is held", || {
+        state(&scene, "younger") == "paused"
+    });
+    scene.give("younger-done");
+    scene.ok(&["pause", "older"]);
+    until("the younger goes on by itself", || {
+        state(&scene, "younger") == "review"
+    });
+}
+
+#[test]
 fn tasks_that_touch_the_same_start_one_after_the_other() {
     let scene = stage("conflicts: { policy: serialise }\n");
     let first = edits(&scene, "first", "sed -i 's/^4$/four/' a.txt");

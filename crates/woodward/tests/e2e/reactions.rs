@@ -67,11 +67,12 @@ fn head(scene: &Scene, task: &str) -> String {
 /// Waits until an agent has run so often and its result is up for review.
 pub(crate) fn reviewed(scene: &Scene, task: &str, runs: usize) {
     until(&format!("{task} is in review after {runs} runs"), || {
+        // First: a state that is read after the prompt belongs to it, or to what came later.
+        let is_last = prompts(scene, task).len() == runs;
         // Asking also starts a daemon that was killed.
         let all = scene.status();
         let there = all.iter().find(|one| one.name.as_str() == task);
-        there.is_some_and(|one| one.state.as_str() == "review")
-            && prompts(scene, task).len() == runs
+        is_last && there.is_some_and(|one| one.state.as_str() == "review")
     });
 }
 
@@ -251,23 +252,30 @@ reactions:
     scene.land("works");
     reviewed(&scene, "after-works", 1);
     assert_eq!(prompts(&scene, "after-works"), ["Clean up after works\n"]);
+    let of = |task: &str, rule: &str| -> Vec<ReactionEntry> {
+        let log = log(&scene, task).into_iter();
+        log.filter(|entry| entry.rule.as_deref() == Some(rule))
+            .collect()
+    };
     until("it was tried three times and failed", || {
+        let is_over = |entries: &[ReactionEntry]| entries.iter().all(|it| it.state != "pending");
+        let (retries, failed) = (
+            of("fails", "task-failed/retry"),
+            of("fails-too", "agent-exited/run"),
+        );
         prompts(&scene, "fails").len() == 3
             && scene.show("fails").task.state.as_str() == "failed"
-            && log(&scene, "fails")
-                .iter()
-                .all(|entry| entry.state != "pending")
+            && is_over(&log(&scene, "fails"))
+            && retries.len() >= 4
+            && !failed.is_empty()
+            && is_over(&failed)
+            && !of("fails-too", "task-failed/retry").is_empty()
     });
     let root = scene.root().canonicalize().expect("a directory");
     let lines = format!("works task-landed\n{}\n", root.display());
     until("the command has run", || {
         std::fs::read_to_string(&ran).is_ok_and(|text| text == lines)
     });
-    let of = |task: &str, rule: &str| -> Vec<ReactionEntry> {
-        let log = log(&scene, task).into_iter();
-        log.filter(|entry| entry.rule.as_deref() == Some(rule))
-            .collect()
-    };
     let retries = of("fails", "task-failed/retry");
     assert_eq!(
         retries.len(),
@@ -434,7 +442,7 @@ fn a_person_is_asked_when_a_task_is_no_better_after_a_time() {
 reactions:
   - { trigger: task-failed, action: notify, escalate: 200ms }
   - { trigger: ci-failed, action: notify, escalate: 1s, when: { labels: [stays] } }
-  - { trigger: ci-failed, action: send-to-agent, escalate: 1s, when: { labels: [improves] } }
+  - { trigger: ci-failed, action: send-to-agent, escalate: 15s, when: { labels: [improves] } }
 ",
     );
     let ci = Ci::of(&scene);

@@ -99,7 +99,7 @@ impl Scene {
 
     /// Waits until a task is there.
     pub(crate) fn wait(&self, task: &str, when: &str) -> Ran {
-        let ran = self.run(&["wait", task, "--until", when, "--timeout", "60s"]);
+        let ran = self.run(&["wait", task, "--until", when, "--timeout", "180s"]);
         let shown = || self.run(&["show", task]);
         assert_eq!(ran.code, 0, "waiting for {task}: {ran:#?}\n{:#?}", shown());
         ran

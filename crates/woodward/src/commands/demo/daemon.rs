@@ -20,7 +20,7 @@ use crate::render::text;
 /// The variable that says whose a process is.
 const STATE_DIR: &str = "WOODWARD_STATE_DIR";
 /// How long `woodward up` may take; it has a limit of its own.
-const START_MAX: Duration = Duration::from_secs(30);
+const START_MAX: Duration = Duration::from_secs(90);
 /// How long processes may take to end once they have been told to.
 const END_MAX: Duration = Duration::from_secs(15);
 /// How long the daemon may take to answer while the demo ends.
