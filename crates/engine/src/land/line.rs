@@ -137,6 +137,11 @@ impl<'a> Line<'a> {
             if is_rung || !self.link(view, queued, by_itself).await? {
                 return Ok(false);
             }
+            // What holds it may be something else by now.
+            let count = self.chain.links().len();
+            if queued.hold.is_some() && self.is_in_the_way(view, count).await? {
+                return Ok(false);
+            }
         }
         Ok(true)
     }
