@@ -46,14 +46,29 @@ pub fn entry_of(task: &Task) -> Option<QueueEntry> {
         epoch: task.epoch,
         commit: approval.commit.clone(),
         queued_at: approval.at,
-        order_key: order_key(approval.at, task.spec.priority),
+        order_key: order_key(approval.at, task.spec.priority, task.tally.conflicts),
     })
 }
 
 /// A place in line: the time of approval, moved by priority as in [`crate::schedule`], so that
-/// urgent entries go first and none waits for ever.
-pub fn order_key(queued_at: Timestamp, priority: i8) -> i64 {
-    queued_at
-        .0
-        .saturating_sub(i64::from(priority).saturating_mul(PRIORITY_STEP.0.cast_signed()))
+/// urgent entries go first and none waits for ever. Who had to give way to others is as if more urgent
+/// each time: it must not meet the next ones for ever.
+pub fn order_key(queued_at: Timestamp, priority: i8, conflicts: u32) -> i64 {
+    let ahead = i64::from(priority).saturating_add(conflicts.into());
+    let step = PRIORITY_STEP.0.cast_signed();
+    queued_at.0.saturating_sub(ahead.saturating_mul(step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_urgent_the_old_and_those_who_gave_way_go_first() {
+        let minute = |minute: i64| Timestamp(minute * 60_000);
+        assert!(order_key(minute(0), 0, 0) < order_key(minute(1), 0, 0));
+        assert!(order_key(minute(1), 1, 0) < order_key(minute(0), 0, 0));
+        assert!(order_key(minute(1), 0, 1) < order_key(minute(0), 0, 0));
+        assert!(order_key(minute(60), 0, 2) > order_key(minute(0), 0, 0));
+    }
 }
