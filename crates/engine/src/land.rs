@@ -27,6 +27,7 @@ use woodward_core::landing::Intent;
 use woodward_core::lease::{Lease, Resource};
 use woodward_core::queue::learn::Learned;
 use woodward_core::queue::plan::Pace;
+use woodward_core::queue::search::Search;
 use woodward_core::{ClaimId, ProjectId, TaskId};
 use woodward_store::{LeaseRef, LeaseRequest, Queued, StoreError, fresh_uuid};
 
@@ -51,6 +52,8 @@ pub(crate) struct Landers {
     state: Mutex<Landing>,
     places: Mutex<HashMap<(ProjectId, Use), Arc<place::Pool>>>,
     learned: Mutex<HashMap<ProjectId, Learned>>,
+    /// For those who ask how many go together, again and again: working it out takes milliseconds.
+    searches: Mutex<HashMap<ProjectId, Search>>,
 }
 
 /// A branch of a project.
@@ -113,6 +116,15 @@ impl Landers {
         if let Some(bell) = landing.lines.get_mut(&(project, branch.to_owned())) {
             bell.looks = looks;
         }
+    }
+
+    /// How many entries of so many are looked at together first.
+    pub(crate) fn together(&self, project: ProjectId, pace: Pace, backlog: usize) -> usize {
+        let mut searches = self.searches.lock().unwrap_or_else(|e| e.into_inner());
+        let search = searches.entry(project).or_default();
+        search.fit(pace, backlog);
+        let cuts = search.cuts(backlog, None, &[], pace.slots);
+        cuts.first().copied().unwrap_or(1)
     }
 
     /// What was learned of a project's entries and gates.

@@ -7,7 +7,6 @@ use woodward_api::{
     BranchQueue, Code, Done, FreezeQueue, FreezeView, MergePlan, PaceView, PlannedMerge, Problem,
     QueueView, QueuedTask,
 };
-use woodward_core::queue::search::Search;
 use woodward_core::regenerate;
 use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, Note, State, Task, TaskId, TaskName};
@@ -101,13 +100,9 @@ impl Engine {
     fn pace(&self, project: &Project, backlog: usize, config: &crate::config::Config) -> PaceView {
         let learned = self.inner.landers.learned(&self.inner, project.id());
         let pace = land::pace(&learned, backlog, config);
-        let batch = if pace.one_by_one {
-            1
-        } else {
-            let mut search = Search::default();
-            search.fit(pace, backlog);
-            let cuts = search.cuts(backlog, None, &[], pace.slots);
-            cuts.first().copied().unwrap_or(1)
+        let batch = match pace.one_by_one {
+            true => 1,
+            false => self.inner.landers.together(project.id(), pace, backlog),
         };
         let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         #[expect(

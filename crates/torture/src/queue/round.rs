@@ -16,8 +16,10 @@ use crate::watch::{is_over, until};
 const WARM: usize = 40;
 /// How long one draw may take.
 const LIMIT: Duration = Duration::from_secs(1_200);
-/// How often is looked whether all have landed: asking costs time that landing needs.
+/// How often is looked whether what landed is cleared away.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long to wait for anything to happen.
+const WAIT: Duration = Duration::from_secs(2);
 
 /// What a gate does with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -223,6 +225,7 @@ async fn land(stage: &Stage, daemon: &mut Daemon, names: &[String]) -> Result<Du
             .act(name, &TaskAction::Merge(MergeTask::default()))
             .await?;
     }
+    let mut seq = client.status(false).await?.seq;
     let begun = Instant::now();
     client.freeze(&frozen(None)).await?;
     loop {
@@ -238,6 +241,7 @@ async fn land(stage: &Stage, daemon: &mut Daemon, names: &[String]) -> Result<Du
         if begun.elapsed() > LIMIT {
             bail!("the queue is not empty after {} s", LIMIT.as_secs());
         }
-        tokio::time::sleep(PAUSE).await;
+        // Woken by what happens: who asks again and again takes time that the gates need.
+        seq = client.changes(seq, WAIT).await?.seq;
     }
 }
