@@ -28,7 +28,7 @@ use woodward_core::lease::{Lease, Resource};
 use woodward_core::queue::learn::Learned;
 use woodward_core::queue::plan::Pace;
 use woodward_core::queue::search::Search;
-use woodward_core::{ClaimId, ProjectId, TaskId};
+use woodward_core::{ClaimId, IntentId, ProjectId, TaskId};
 use woodward_store::{LeaseRef, LeaseRequest, Queued, StoreError, fresh_uuid};
 
 use crate::config::Config;
@@ -71,6 +71,8 @@ struct Landing {
     not_before: HashMap<TaskId, Instant>,
     /// Projects whose leftovers of a killed engine were looked for.
     unpinned: HashSet<ProjectId>,
+    /// Landings of which the database did not say whether it has them on record.
+    doubtful: Vec<(ProjectId, IntentId)>,
 }
 
 /// How a queue at work is told that there may be something new.
@@ -222,10 +224,19 @@ async fn with_patience(
 
 /// Sees to it that every branch with something to do is worked on.
 async fn scan(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()> {
+    // First: what is on record by now is among those that are loaded next.
+    let doubtful = inner.landers.lock().doubtful.clone();
     let pending = inner.store.load_pending_intents(project.id()).await?;
     if !inner.landers.lock().unpinned.contains(&project.id()) {
         unpin(project, &pending).await?;
         inner.landers.lock().unpinned.insert(project.id());
+    }
+    for one in doubtful.into_iter().filter(|(of, _)| *of == project.id()) {
+        // What is on record is settled by whoever finishes it.
+        if pending.iter().all(|intent| intent.id != one.1) {
+            project.repo.unpin_landing(one.1).await?;
+        }
+        inner.landers.lock().doubtful.retain(|it| *it != one);
     }
     let queue = inner.store.load_queue(project.id()).await?;
     let waiting = queue

@@ -139,7 +139,16 @@ impl Driver {
             .await?;
         let base = match &task.worktree {
             Some(earlier) if start != base => earlier.base.clone(),
-            _ => base,
+            // A daemon that was killed before it could say so may have made it when the branch was
+            // elsewhere: then that is where it begins.
+            _ => {
+                let head = project.repo.require_tip(&branch).await?;
+                let begins = match head == base {
+                    true => None,
+                    false => project.repo.merge_base(&head, &base).await?,
+                };
+                begins.unwrap_or(base)
+            }
         };
         Ok(Worktree {
             branch,

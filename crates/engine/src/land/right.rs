@@ -283,7 +283,12 @@ impl Right<'_> {
                 repo.unpin_landing(intent.id).await?;
                 return Ok(Moved::Not);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                // Perhaps it is on record: the database knows, once it can be asked.
+                let doubtful = (self.project.id(), intent.id);
+                self.inner.landers.lock().doubtful.push(doubtful);
+                return Err(error.into());
+            }
         }
         match self.finish(&intent).await {
             Ok(Moved::To(new)) => {
