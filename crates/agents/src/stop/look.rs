@@ -29,7 +29,7 @@ const OUTPUT_MAX: usize = 4 << 10;
 const PAUSE: Duration = Duration::from_millis(10);
 /// How long the output of a program that has ended may take to arrive: what it has started may hold
 /// its pipe for ever.
-const REST: Duration = Duration::from_millis(300);
+const REST: Duration = Duration::from_secs(2);
 
 /// Looks.
 pub(crate) fn look(check: &StopCheck) -> Seen {
@@ -155,30 +155,22 @@ struct Ran {
 
 /// Runs a program to its end or to the end of its time, in a process group of its own.
 fn run(mut command: Command, limit: Duration, keep: Keep) -> io::Result<Ran> {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+    let (pipe, out) = io::pipe()?;
+    match keep {
+        // A gate's complaints are part of what it says, in the order in which it says all of it: in a
+        // pipe of their own they could be forgotten before what came earlier is read.
+        Keep::Tail(_) => command.stderr(out.try_clone()?),
+        Keep::Head(_) => command.stderr(Stdio::null()),
+    };
+    command.stdout(out).process_group(0);
     let mut child = command.spawn()?;
+    // It holds the writing ends, which must be closed for the reader to see the end.
+    drop(command);
     let kept = Arc::new(Mutex::new(Vec::new()));
-    let keep = Arc::new(keep);
-    let (done, rest) = mpsc::channel::<()>();
-    if let Some(out) = child.stdout.take() {
-        follow(out, &kept, &keep, done.clone());
-    }
-    if let Some(err) = child.stderr.take() {
-        // Its complaints are part of what a gate says, and no part of git's answer.
-        match *keep {
-            Keep::Tail(_) => follow(err, &kept, &keep, done.clone()),
-            Keep::Head(_) => {
-                let nothing = Arc::new(Keep::Head(0));
-                follow(err, &Arc::default(), &nothing, done.clone());
-            }
-        }
-    }
-    drop(done);
+    let rest = follow(pipe, &kept, keep);
     let (status, timed_out) = wait(&mut child, limit)?;
-    wait_for_rest(&rest);
+    // Whoever has read to the end hangs up.
+    let _ = rest.recv_timeout(REST);
     let output = std::mem::take(&mut *kept.lock().unwrap_or_else(|held| held.into_inner()));
     Ok(Ran {
         status,
@@ -202,24 +194,19 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<(ExitStatus, bool)> {
     }
 }
 
-fn wait_for_rest(rest: &Receiver<()>) {
-    let until = Instant::now() + REST;
-    // Whoever has read to the end hangs up.
-    while let Ok(()) = rest.recv_timeout(until.saturating_duration_since(Instant::now())) {}
-}
-
+/// Keeps what comes out of a pipe; who waits for what is returned hears of its end.
 fn follow(
     mut pipe: impl Read + Send + 'static,
     kept: &Arc<Mutex<Vec<u8>>>,
-    keep: &Arc<Keep>,
-    done: mpsc::Sender<()>,
-) {
-    let (kept, keep) = (Arc::clone(kept), Arc::clone(keep));
+    keep: Keep,
+) -> Receiver<()> {
+    let kept = Arc::clone(kept);
+    let (done, rest) = mpsc::channel();
     std::thread::spawn(move || {
         let mut buffer = vec![0_u8; 64 << 10];
         while let Ok(count @ 1..) = pipe.read(&mut buffer) {
             let mut kept = kept.lock().unwrap_or_else(|held| held.into_inner());
-            match *keep {
+            match keep {
                 Keep::Head(max) => {
                     let room = max.saturating_sub(kept.len()).min(count);
                     kept.extend_from_slice(&buffer[..room]);
@@ -233,6 +220,7 @@ fn follow(
         }
         drop(done);
     });
+    rest
 }
 
 fn names(answer: &[u8]) -> impl Iterator<Item = &str> {

@@ -18,6 +18,7 @@ mod queue;
 mod radar;
 mod reactions;
 mod recover;
+mod remote;
 mod repositories;
 mod scene;
 mod trouble;

@@ -207,26 +207,22 @@ fn both_are_warned_with_the_others_change_once() {
     assert_eq!(prompts(&scene, "two").len(), 2);
 }
 
+/// Two that conflict in `a.txt`, and both write `notes.txt`, until the younger is held.
+fn one_behind_the_other(scene: &Scene) {
+    for (name, word) in [("older", "four"), ("younger", "vier")] {
+        let deed = format!("sed -i 's/^4$/{word}/' a.txt; echo {name} > notes.txt");
+        create(scene, name, &edits(scene, name, &deed), &[]);
+        scene.seen(&format!("{name}-edited"));
+    }
+    until("the younger is held", || {
+        state(scene, "younger") == "paused"
+    });
+}
+
 #[test]
 fn the_younger_of_two_is_held_until_the_older_has_landed() {
     let scene = stage("conflicts: { policy: hold, ignore: [notes.txt] }\n");
-    let older = edits(
-        &scene,
-        "older",
-        "sed -i 's/^4$/four/' a.txt; echo o > notes.txt",
-    );
-    let younger = edits(
-        &scene,
-        "younger",
-        "sed -i 's/^4$/vier/' a.txt; echo y > notes.txt",
-    );
-    create(&scene, "older", &older, &[]);
-    scene.seen("older-edited");
-    create(&scene, "younger", &younger, &[]);
-    scene.seen("younger-edited");
-    until("the younger is held", || {
-        state(&scene, "younger") == "paused"
-    });
+    one_behind_the_other(&scene);
     let shown = scene.show("younger");
     let reason = shown.task.attention.reason;
     assert!(reason.contains("held behind older"), "{reason}");
@@ -244,15 +240,7 @@ fn the_younger_of_two_is_held_until_the_older_has_landed() {
 #[test]
 fn nobody_is_held_behind_a_task_that_a_person_stopped() {
     let scene = stage("conflicts: { policy: hold }\n");
-    let older = edits(&scene, "older", "sed -i 's/^4$/four/' a.txt");
-    let younger = edits(&scene, "younger", "sed -i 's/^4$/vier/' a.txt");
-    create(&scene, "older", &older, &[]);
-    scene.seen("older-edited");
-    create(&scene, "younger", &younger, &[]);
-    scene.seen("younger-edited");
-    until("the younger is held", || {
-        state(&scene, "younger") == "paused"
-    });
+    one_behind_the_other(&scene);
     scene.give("younger-done");
     scene.ok(&["pause", "older"]);
     until("the younger goes on by itself", || {

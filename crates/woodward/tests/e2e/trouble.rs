@@ -1,9 +1,6 @@
 //! What goes wrong on the way to a branch, and that it costs nobody else anything.
 
-use std::process::Command;
-
 use woodward_testkit::patience::until;
-use woodward_testkit::write_program;
 
 use crate::scene::{SHELL_AGENT, Scene};
 
@@ -26,62 +23,6 @@ fn slow(rules: &str) -> Scene {
 fn began(scene: &Scene) -> usize {
     let text = std::fs::read_to_string(scene.mark("began"));
     text.unwrap_or_default().lines().count()
-}
-
-/// A bare repository that the scene's lands on.
-struct Origin<'a> {
-    scene: &'a Scene,
-}
-
-impl<'a> Origin<'a> {
-    fn of(scene: &'a Scene) -> Self {
-        let origin = Self { scene };
-        origin.git(&["clone", "-q", "--bare", "shop", "origin.git"]);
-        let path = scene.repo.around().join("origin.git");
-        let path = path.display().to_string();
-        scene.repo.git(&["remote", "add", "origin", &path]);
-        origin
-    }
-
-    fn git(&self, args: &[&str]) -> String {
-        let who = ["-c", "user.name=o", "-c", "user.email=o@example.com"];
-        let done = Command::new("git")
-            .args(who)
-            .args(args)
-            .current_dir(self.scene.repo.around())
-            .output()
-            .expect("git runs");
-        assert!(done.status.success(), "git {args:?}: {done:?}");
-        String::from_utf8_lossy(&done.stdout).trim().to_owned()
-    }
-
-    /// Somebody else pushes a change.
-    fn push(&self, file: &str, text: &str) {
-        self.git(&["clone", "-q", "origin.git", "colleague"]);
-        let colleague = self.scene.repo.around().join("colleague");
-        std::fs::write(colleague.join(file), text).expect("written");
-        self.git(&["-C", "colleague", "add", "."]);
-        self.git(&["-C", "colleague", "commit", "-qm", "theirs"]);
-        self.git(&["-C", "colleague", "push", "-q"]);
-    }
-
-    fn show(&self, what: &str) -> String {
-        self.git(&["-C", "origin.git", "show", what])
-    }
-
-    /// What decides about pushes; `None` lets all through.
-    fn guard(&self, script: Option<&str>) {
-        let hook = self
-            .scene
-            .repo
-            .around()
-            .join("origin.git/hooks/pre-receive");
-        let Some(script) = script else {
-            std::fs::remove_file(hook).expect("removed");
-            return;
-        };
-        write_program(&hook, &format!("#!/bin/sh\n{script}\n"));
-    }
 }
 
 #[test]
@@ -140,56 +81,23 @@ fn files_are_written_anew_again_after_a_crash() {
     assert_eq!(scene.repo.read("all.lock"), "a\nb\nc\n");
 }
 
+/// A daemon that is killed while a worktree is set up has made it, but not said so. The next one must not
+/// take where the branch is by then for where the task began.
 #[test]
-fn a_conflict_with_what_a_colleague_pushed_can_be_resolved() {
-    let scene = Scene::new("queue: { remote: origin }\n");
-    let origin = Origin::of(&scene);
-    let script = "case $WOODWARD_PURPOSE in first) sed -i 's/^4$/agent/' a.txt;; conflict) grep -q '<<<<<<<' a.txt || exit 9; sed -i '/^[<=>][<=>]*/d' a.txt;; esac\nexit 0";
-    scene.create("ours", script);
-    scene.wait("ours", "review");
-    origin.push("a.txt", "1\n2\n3\ncolleague\n5\n6\n7\n8\n");
-    scene.ok(&["merge", "ours"]);
-    until("it was resolved", || scene.show("ours").runs.len() == 2);
-    scene.land("ours");
-    let text = origin.show("main:a.txt");
-    assert!(
-        text.contains("agent") && text.contains("colleague") && !text.contains("<<<"),
-        "{text}"
+fn a_worktree_that_a_killed_daemon_made_begins_where_it_began() {
+    let scene = Scene::new("");
+    let config = format!(
+        "{SHELL_AGENT}limits: {{ attempts: 1 }}\nworktree:\n  setup: [\"{}; {}\"]\n",
+        scene.leave("made"),
+        scene.await_mark("set-up")
     );
-    assert_eq!(scene.repo.git(&["show", "main:a.txt"]), text);
-    assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
-}
-
-#[test]
-fn what_a_remote_refuses_waits_alone() {
-    let scene = Scene::new("queue: { remote: origin }\ngates: [{ name: ok, command: \"true\" }]\n");
-    let origin = Origin::of(&scene);
-    origin.guard(Some(
-        "while read old new ref; do git ls-tree --name-only $new | grep -q secret && { echo 'no secrets, please' >&2; exit 1; }; done; exit 0",
-    ));
-    scene.create("leak", "echo 1 > secret.txt\nexit 0");
-    scene.create("one", "echo 1 > one.txt\nexit 0");
-    scene.create("two", "echo 2 > two.txt\nexit 0");
-    for name in ["leak", "one", "two"] {
-        scene.wait(name, "review");
-    }
-    scene.ok(&["queue", "freeze", "-m", "all at once"]);
-    scene.ok(&["merge", "leak", "one", "two"]);
-    scene.ok(&["queue", "thaw"]);
-    scene.lands_by_itself("one");
-    scene.lands_by_itself("two");
-    until("the person is told", || {
-        let held = scene.show("leak").task.held;
-        held.is_some_and(|reason| reason.contains("no secrets, please"))
-    });
-    let files = origin.git(&["-C", "origin.git", "ls-tree", "--name-only", "main"]);
-    assert!(
-        files.contains("two.txt") && !files.contains("secret"),
-        "{files}"
-    );
-    assert_eq!(origin.show("main"), scene.repo.git(&["show", "main"]));
-    origin.guard(None);
-    scene.ok(&["queue", "release", "leak"]);
-    scene.lands_by_itself("leak");
-    assert_eq!(scene.repo.read("secret.txt"), "1\n");
+    scene.repo.commit("rules", &[("woodward.yaml", &config)]);
+    scene.create("idle", "exit 0");
+    scene.seen("made");
+    scene.repo.commit("meanwhile", &[("other.txt", "other\n")]);
+    scene.kill_daemon();
+    scene.give("set-up");
+    scene.ok(&["up"]);
+    let why = scene.failed("idle");
+    assert!(why.contains("nothing changed"), "{why}");
 }
