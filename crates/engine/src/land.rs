@@ -8,6 +8,7 @@ mod chain;
 mod line;
 mod looks;
 pub(crate) mod met;
+mod pins;
 mod place;
 mod recover;
 mod regenerate;
@@ -23,7 +24,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
-use woodward_core::landing::Intent;
 use woodward_core::lease::{Lease, Resource};
 use woodward_core::queue::learn::Learned;
 use woodward_core::queue::plan::Pace;
@@ -69,10 +69,8 @@ struct Landing {
     held_until: HashMap<TaskId, Instant>,
     /// Entries whose landing could not be tried, and until when it is not tried again.
     not_before: HashMap<TaskId, Instant>,
-    /// Projects whose leftovers of a killed engine were looked for.
-    unpinned: HashSet<ProjectId>,
-    /// Landings of which the database did not say whether it has them on record.
-    doubtful: Vec<(ProjectId, IntentId)>,
+    /// Landings that are being put on record.
+    recorded_now: HashSet<IntentId>,
 }
 
 /// How a queue at work is told that there may be something new.
@@ -224,20 +222,7 @@ async fn with_patience(
 
 /// Sees to it that every branch with something to do is worked on.
 async fn scan(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()> {
-    // First: what is on record by now is among those that are loaded next.
-    let doubtful = inner.landers.lock().doubtful.clone();
-    let pending = inner.store.load_pending_intents(project.id()).await?;
-    if !inner.landers.lock().unpinned.contains(&project.id()) {
-        unpin(project, &pending).await?;
-        inner.landers.lock().unpinned.insert(project.id());
-    }
-    for one in doubtful.into_iter().filter(|(of, _)| *of == project.id()) {
-        // What is on record is settled by whoever finishes it.
-        if pending.iter().all(|intent| intent.id != one.1) {
-            project.repo.unpin_landing(one.1).await?;
-        }
-        inner.landers.lock().doubtful.retain(|it| *it != one);
-    }
+    let pending = pins::let_go(inner, project).await?;
     let queue = inner.store.load_queue(project.id()).await?;
     let waiting = queue
         .iter()
@@ -317,17 +302,6 @@ async fn work(right: &Right<'_>, branch: &str, bell: &Notify) -> Result<()> {
         }
     }
     Line::new(right, branch).work(bell).await
-}
-
-/// Lets go of what a crash left pinned before an intention was on record, or after it was settled.
-/// Only an engine that was killed leaves such: once is enough.
-async fn unpin(project: &Project, pending: &[Intent]) -> Result<()> {
-    for pinned in project.repo.pinned_landings().await? {
-        if pending.iter().all(|intent| intent.id != pinned) {
-            project.repo.unpin_landing(pinned).await?;
-        }
-    }
-    Ok(())
 }
 
 /// Whether an entry can be tried now.

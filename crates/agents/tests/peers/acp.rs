@@ -195,8 +195,8 @@ fn is_denied_with_words(scene: Scene) {
     let mut run = scene.start(&outside(&scene), scene.spec());
     let question = run.questions(1).remove(0);
     run.answer(&question, "put it into the worktree");
-    // Told again of the same task, the stand-in tries once more.
-    let (talk, events) = run.finish();
+    // Goose forgets now and then that it tried, and asks once more.
+    let (talk, events) = run.finish_denying();
     assert_ended(&talk, &events, was_completed);
     assert!(!exists(scene.around().join("x")));
     scene.api.expect("the reason", |request| {

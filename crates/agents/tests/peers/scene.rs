@@ -244,6 +244,21 @@ impl Run {
             .unwrap_or_else(|| panic!("no {what}: {}", self.story()))
     }
 
+    /// Waits for the end, and allows nothing until then.
+    pub(crate) fn finish_denying(mut self) -> (Conversation, Vec<Event>) {
+        let mut denied = Vec::new();
+        within(AGENT_PATIENCE, "the host's end", || {
+            for question in self.talk().pending {
+                if !denied.contains(&question.id) {
+                    self.answer(&question, "deny");
+                    denied.push(question.id);
+                }
+            }
+            self.child.try_wait().unwrap()
+        });
+        (self.talk(), self.events())
+    }
+
     /// Waits for the end.
     pub(crate) fn finish(mut self) -> (Conversation, Vec<Event>) {
         within(AGENT_PATIENCE, "the host's end", || {

@@ -83,17 +83,16 @@ impl Repo {
         self.unpin(&landing_ref(intent)).await
     }
 
-    /// The landings for which something is kept. No process where a look at the disk says: none.
+    /// The landings for which something is kept.
     pub async fn pinned_landings(&self) -> Result<Vec<IntentId>, GitError> {
-        let loose = fs::read_dir(self.common_dir().join(LANDINGS));
-        if !self.is_reftable() && loose.into_iter().flatten().next().is_none() {
-            return Ok(Vec::new());
-        }
-        let listed = self
-            .git(["for-each-ref", "--format=%(refname)", LANDINGS])
-            .text()
-            .await?;
-        let ids = listed.lines().filter_map(|name| name.rsplit('/').next());
+        let names = match self.own_refs(LANDINGS) {
+            Some(names) => names,
+            None => {
+                let listed = self.git(["for-each-ref", "--format=%(refname)", LANDINGS]);
+                listed.text().await?.lines().map(str::to_owned).collect()
+            }
+        };
+        let ids = names.iter().filter_map(|name| name.rsplit('/').next());
         Ok(ids.filter_map(|id| id.parse().ok()).collect())
     }
 

@@ -55,16 +55,40 @@ impl Repo {
         (plain && !self.is_reftable()).then(|| self.common_dir().join(name))
     }
 
+    /// The names of the refs of ours directly below one, where git keeps refs in files and a look at
+    /// them suffices. No process.
+    pub(super) fn own_refs(&self, below: &str) -> Option<Vec<String>> {
+        if self.is_reftable() || self.are_perhaps_packed(|name| name.starts_with(below.as_bytes()))
+        {
+            return None;
+        }
+        let loose = match fs::read_dir(self.common_dir().join(below)) {
+            Ok(loose) => loose,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Vec::new()),
+            Err(_) => return None,
+        };
+        let names = loose.map(|entry| Some(entry.ok()?.file_name().into_string().ok()?));
+        let is_ref = |name: &String| !name.ends_with(".lock");
+        let names: Option<Vec<String>> = names.collect();
+        let names = names?.into_iter().filter(is_ref);
+        Some(names.map(|name| format!("{below}/{name}")).collect())
+    }
+
     /// Whether a ref is among the packed ones, or is perhaps just being packed.
     fn may_be_packed(&self, name: &str) -> bool {
+        self.are_perhaps_packed(|packed| packed == name.as_bytes())
+    }
+
+    fn are_perhaps_packed(&self, is: impl Fn(&[u8]) -> bool) -> bool {
         if self.common_dir().join("packed-refs.lock").exists() {
             return true;
         }
         match fs::read(self.common_dir().join("packed-refs")) {
             Ok(packed) => {
-                let line_end = format!(" {name}");
-                let mut lines = packed.split(|b| *b == b'\n');
-                lines.any(|line| line.ends_with(line_end.as_bytes()))
+                let lines = packed.split(|b| *b == b'\n');
+                // An id, a space and a name.
+                let mut names = lines.filter_map(|line| line.splitn(2, |b| *b == b' ').nth(1));
+                names.any(is)
             }
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         }

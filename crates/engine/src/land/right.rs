@@ -18,6 +18,7 @@ use woodward_store::{CloseIntent, LeaseRef, OpenIntent, Queued, StoreError, fres
 
 use super::HELD_AGAIN;
 use super::chain::{Chain, Entry, Key, Link, signature};
+use super::pins::Recording;
 use crate::clock;
 use crate::config::Config;
 use crate::engine::Inner;
@@ -252,7 +253,7 @@ impl Right<'_> {
             }
             _ => self.join(&members, old, last, id).await?,
         };
-        repo.pin_landing(id, &new).await?;
+        let recording = Recording::of(&self.inner.landers, self.project, id, &new).await?;
         let intent = Intent {
             id,
             project: self.project.id(),
@@ -277,18 +278,15 @@ impl Right<'_> {
                 policy: config.policy(),
             })
             .await;
+        // If the database gave no answer, perhaps it is on record: whoever looks next sees.
+        drop(recording);
         match opened {
             Ok(()) => {}
             Err(StoreError::Conflict { .. } | StoreError::Illegal(_)) => {
-                repo.unpin_landing(intent.id).await?;
+                self.inner.look.notify_one();
                 return Ok(Moved::Not);
             }
-            Err(error) => {
-                // Perhaps it is on record: the database knows, once it can be asked.
-                let doubtful = (self.project.id(), intent.id);
-                self.inner.landers.lock().doubtful.push(doubtful);
-                return Err(error.into());
-            }
+            Err(error) => return Err(error.into()),
         }
         match self.finish(&intent).await {
             Ok(Moved::To(new)) => {
@@ -383,7 +381,9 @@ impl Right<'_> {
                 policy: config.policy(),
             })
             .await?;
-        repo.unpin_landing(intent.id).await?;
+        if let Err(error) = repo.unpin_landing(intent.id).await {
+            tracing::debug!(%error, "what landed is kept until the next look");
+        }
         self.inner.look.notify_one();
         Ok(())
     }

@@ -211,6 +211,8 @@ async fn a_landing_compares_once_and_its_checkout_follows_with_two_processes() {
         .scratch
         .git(&["for-each-ref", "--format=%(objectname)", "refs/woodward"]);
     assert_eq!(pinned, new.as_str());
+    assert_eq!(it.repo.pinned_landings().await.unwrap(), [intent]);
+    assert_eq!(it.verbs(), [""; 0]);
     let moved = it.repo.advance("main", &new, &old).await.unwrap();
     assert_eq!(moved, Advance::Advanced);
     it.repo.follow(root, &old, &new).await.unwrap();
@@ -239,6 +241,23 @@ async fn dirty_files_elsewhere_and_a_held_index_are_told_apart() {
     it.repo.follow(root, &old, &new).await.unwrap();
     assert_eq!(it.scratch.git(&["status", "--porcelain"]), " M a.txt");
     assert_eq!(read(root, "a.txt"), "a person's own\n");
+}
+
+#[tokio::test]
+async fn refs_of_ours_are_found_where_git_packed_them() {
+    let it = Counted::new(&[]).await;
+    let head = it.scratch.head();
+    let ids = [7, 8].map(|number| IntentId::new(Uuid::from_u128(number)));
+    assert_eq!(it.repo.pinned_landings().await.unwrap(), []);
+    it.repo.pin_landing(ids[0], &head).await.unwrap();
+    it.scratch.git(&["pack-refs", "--all"]);
+    it.repo.pin_landing(ids[1], &head).await.unwrap();
+    assert_eq!(it.repo.pinned_landings().await.unwrap(), ids);
+    for id in ids {
+        it.repo.unpin_landing(id).await.unwrap();
+    }
+    assert_eq!(it.repo.pinned_landings().await.unwrap(), []);
+    assert_eq!(it.scratch.git(&["for-each-ref", "refs/woodward"]), "");
 }
 
 #[tokio::test]

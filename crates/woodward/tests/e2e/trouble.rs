@@ -99,5 +99,21 @@ fn a_worktree_that_a_killed_daemon_made_begins_where_it_began() {
     scene.give("set-up");
     scene.ok(&["up"]);
     let why = scene.failed("idle");
-    assert!(why.contains("nothing changed"), "{why}");
+    assert!(why.contains("changed nothing"), "{why}");
+}
+
+/// As a command that was killed leaves it, without a daemon that begins anew.
+#[test]
+fn what_a_landing_kept_is_let_go_by_the_next_look() {
+    let scene = Scene::new("");
+    scene.create("one", "echo 1 > one.txt; exit 0");
+    scene.land("one");
+    let kept = "refs/woodward/land/01a1e5ee-b735-7310-98d0-091145d21484";
+    scene.repo.git(&["update-ref", kept, "main"]);
+    scene.create("two", "echo 2 > two.txt; exit 0");
+    scene.land("two");
+    until("nothing is kept", || {
+        let all = scene.repo.git(&["for-each-ref", "refs/woodward/land"]);
+        all.is_empty()
+    });
 }
