@@ -67,7 +67,7 @@ impl Repo {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Vec::new()),
             Err(_) => return None,
         };
-        let names = loose.map(|entry| Some(entry.ok()?.file_name().into_string().ok()?));
+        let names = loose.map(|entry| entry.ok()?.file_name().into_string().ok());
         let is_ref = |name: &String| !name.ends_with(".lock");
         let names: Option<Vec<String>> = names.collect();
         let names = names?.into_iter().filter(is_ref);
