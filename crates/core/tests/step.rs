@@ -275,6 +275,12 @@ proptest! {
                     };
                     assert_eq!(overall(reports), Overall::Pass);
                 }
+                State::Landing { approval: before, .. } if approval.by != before.by => {
+                    assert!(matches!(seen.event.fact, Fact::Approved { .. }));
+                    assert_eq!(&before.by, &Approver::Policy);
+                    assert!(matches!(approval.by, Approver::Person(_)));
+                    assert_eq!((&approval.commit, approval.at), (&before.commit, before.at));
+                }
                 State::Landing { approval: before, .. } => assert_eq!(approval, before),
                 State::Paused { back, .. } => {
                     let back = serde_json::to_string(back).expect("plain data");

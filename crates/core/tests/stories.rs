@@ -253,6 +253,23 @@ fn a_verified_task_queues_itself_where_no_review_is_wanted() {
 }
 
 #[test]
+fn a_person_may_say_yes_to_what_a_rule_has_queued() {
+    let mut story = Story::begins(review(ReviewRule::Never));
+    story.picked_up(1);
+    story.done(1, 10);
+    story.gate_says(10, Verdict::Pass);
+    let State::Landing { approval, .. } = story.state().clone() else {
+        panic!("{:?}", story.state());
+    };
+    story.tell(Fact::Approved { commit: commit(10) });
+    let State::Landing { approval: now, .. } = story.state().clone() else {
+        panic!("{:?}", story.state());
+    };
+    assert!(matches!(now.by, Approver::Person(_)), "{now:?}");
+    assert_eq!(now.at, approval.at, "it keeps its place in line");
+}
+
+#[test]
 fn a_tasks_own_review_rule_overrides_the_projects() {
     let mut new = new_task(true, &[]);
     new.spec.review = Some(ReviewRule::Always);

@@ -102,6 +102,8 @@ pub(crate) struct Inner {
     pub(crate) drivers: Drivers,
     pub(crate) landers: Landers,
     pub(crate) outbox: Outbox,
+    /// Whoever starts a run under a budget: what one reserves, the next one must see.
+    pub(crate) budget: tokio::sync::Mutex<()>,
     pub(crate) evidence: Book,
     pub(crate) tail: Tail,
     /// What is on its way to people.
@@ -145,6 +147,7 @@ impl Engine {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let jobs_pipe = options.paths.state().join("jobs");
         let inner = Arc::new(Inner {
+            budget: tokio::sync::Mutex::new(()),
             evidence: Book::new(options.paths.state().join("evidence")),
             git: Door::new(options.paths.digest()),
             tail: Tail::default(),

@@ -28,7 +28,7 @@ use woodward_core::lease::{Lease, Resource};
 use woodward_core::queue::learn::Learned;
 use woodward_core::queue::plan::Pace;
 use woodward_core::queue::search::Search;
-use woodward_core::{ClaimId, IntentId, ProjectId, TaskId};
+use woodward_core::{ClaimId, CommitId, IntentId, ProjectId, TaskId};
 use woodward_store::{LeaseRef, LeaseRequest, Queued, StoreError, fresh_uuid};
 
 use crate::config::Config;
@@ -69,6 +69,8 @@ struct Landing {
     held_until: HashMap<TaskId, Instant>,
     /// Entries whose landing could not be tried, and until when it is not tried again.
     not_before: HashMap<TaskId, Instant>,
+    /// Entries that no rule may land, and where the branch was when that was found.
+    for_persons: HashMap<TaskId, CommitId>,
     /// Landings that are being put on record.
     recorded_now: HashSet<IntentId>,
 }

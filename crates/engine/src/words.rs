@@ -1,6 +1,8 @@
 //! What people said to a task: what it is about, and what came later.
 
-use woodward_core::{Event, Fact, Policy, TaskId};
+use std::collections::HashSet;
+
+use woodward_core::{Event, Fact, MessageId, Policy, TaskId};
 use woodward_store::Message;
 
 use crate::engine::Inner;
@@ -13,6 +15,8 @@ pub(crate) struct Words {
     pub(crate) first: Option<Message>,
     /// What was said since, oldest first.
     pub(crate) later: Vec<Message>,
+    /// Which of them answer a question: without it they mean nothing.
+    pub(crate) answers: HashSet<MessageId>,
 }
 
 impl Words {
@@ -39,6 +43,13 @@ impl Words {
         Self {
             first: place.map(|place| messages.remove(place)),
             later: messages,
+            answers: history
+                .iter()
+                .filter_map(|(event, _)| match event.fact {
+                    Fact::Answered { message, .. } => Some(message),
+                    _ => None,
+                })
+                .collect(),
         }
     }
 }
@@ -47,7 +58,7 @@ impl Words {
 mod tests {
     use super::*;
     use crate::clock;
-    use woodward_core::{Actor, MessageId, NewTask, ProjectId, TaskSpec};
+    use woodward_core::{Actor, NewTask, ProjectId, TaskSpec};
     use woodward_store::{Delivery, fresh_uuid};
 
     fn message(body: &str) -> Message {

@@ -10,12 +10,15 @@ use crate::event::Actor;
 use crate::id::{CommitId, MessageId, TaskId};
 use crate::policy::Policy;
 use crate::state::{
-    Approval, Approver, Evidence, Failure, PauseReason, Purpose, ResumePoint, State,
+    Approval, Approver, Evidence, Failure, LandingIntent, PauseReason, Purpose, ResumePoint, State,
 };
 use crate::task::Worktree;
 use crate::text::Note;
 
 pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor) -> Decided {
+    if let State::Landing { approval, intent } = change.state() {
+        return approved_too(change, approval, intent.as_ref(), commit, actor);
+    }
     let State::Review {
         commit: reviewed,
         evidence,
@@ -38,6 +41,33 @@ pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor
             commit: commit.clone(),
             by,
             at: change.at,
+        },
+        intent: None,
+    });
+    Ok(())
+}
+
+/// A person says yes to what a rule has queued: it keeps its place in line, and more may land so.
+fn approved_too(
+    change: &mut Change<'_>,
+    approval: &Approval,
+    intent: Option<&LandingIntent>,
+    commit: &CommitId,
+    actor: &Actor,
+) -> Decided {
+    let (Actor::Person(name), Approver::Policy) = (actor, &approval.by) else {
+        return Err(Refusal::WrongState);
+    };
+    if approval.commit != *commit {
+        return Err(Refusal::Outdated(What::Commit));
+    }
+    if intent.is_some() {
+        return Err(Refusal::LandingUnderWay);
+    }
+    change.go(State::Landing {
+        approval: Approval {
+            by: Approver::Person(String::from(name.as_str())),
+            ..approval.clone()
         },
         intent: None,
     });

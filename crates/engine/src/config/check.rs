@@ -13,7 +13,7 @@ use woodward_core::gate::GateKind;
 use super::branch::{self, BranchPattern};
 use super::environment::Variables;
 use super::error::{Problem, printable};
-use super::file::{File, GateFile, Review, WorktreeFile};
+use super::file::{File, GateFile, MergeStyle, Review, WorktreeFile};
 use super::gate::{Condition, is_rerun, kind_of};
 use super::near::nearest;
 use super::reaction;
@@ -97,6 +97,11 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
     reaction::limit(&mut policy, &reactions);
     let gates = gates(file.gates, &mut findings);
     let regenerate = regenerate::checked(file.regenerate, &mut findings);
+    if !regenerate.is_empty() && file.merge.style == MergeStyle::Rebase {
+        let what = "files can't be written anew between the commits of a rebase";
+        let hint = "use `style: squash` or `style: merge`, or take out `regenerate`";
+        findings.wrong(&[Key("merge"), Key("style")], what.to_owned(), hint);
+    }
     let worktree = worktree(file.worktree, &mut findings);
     let agents = agents::Agents::checked(
         file.agents,

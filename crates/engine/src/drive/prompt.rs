@@ -3,6 +3,7 @@
 use woodward_core::state::Purpose;
 use woodward_core::task::Worktree;
 use woodward_core::{MessageId, Task};
+use woodward_store::{Delivery, Message, Run};
 
 use super::{Driver, Scene};
 use crate::engine::Inner;
@@ -10,11 +11,13 @@ use crate::error::Result;
 use crate::gate::{FailedGate, LastFailure, read};
 use crate::git::Side;
 use crate::land::met;
-use crate::prompt::{self, Failure, Parts};
+use crate::prompt::{self, Failure, Forgotten, Parts};
 use crate::reaction::consider::Place;
 use crate::supervise;
 use crate::words::Words;
 
+/// How much of what a person said to earlier runs is said again.
+const EARLIER_BYTES: usize = 32 * 1024;
 /// How much of a failing gate's output the agent is shown.
 const HEAD_BYTES: usize = 4 * 1024;
 const TAIL_BYTES: usize = 12 * 1024;
@@ -34,14 +37,28 @@ impl Driver {
         remembered: bool,
     ) -> Result<String> {
         let task = &scene.task;
-        let Words { first, later } = Words::load(&self.inner, task.id).await?;
-        let wanted = later.iter().filter(|m| messages.contains(&m.id));
+        let words = Words::load(&self.inner, task.id).await?;
+        let Words { first, later, .. } = words;
+        let (wanted, mut before): (Vec<_>, Vec<_>) =
+            later.into_iter().partition(|m| messages.contains(&m.id));
+        before.retain(|m| !words.answers.contains(&m.id));
+        let runs = self.inner.store.load_runs(task.id).await?;
+        // Who could not even be started has left nothing to go on with.
+        let purpose = match purpose {
+            Purpose::Continue if runs.len() <= 1 => &Purpose::First,
+            purpose => purpose,
+        };
+        let forgotten = match remembered {
+            true => Forgotten::default(),
+            false => self.forgotten(&before, &runs),
+        };
         let path = scene.project.worktree(&task.name);
         let repo = &scene.project.repo;
         let place = repo.worktree(&path, &worktree.branch)?;
         let parts = Parts {
             task: first.map(|m| m.body).unwrap_or_default(),
-            messages: wanted.map(|m| m.body.clone()).collect(),
+            messages: wanted.into_iter().map(|m| m.body).collect(),
+            forgotten,
             unmerged: match purpose {
                 // Nothing was ever brought into it, and nobody has worked in it.
                 Purpose::First if repo.is_untouched(&place, &worktree.base) => Vec::new(),
@@ -74,6 +91,37 @@ impl Driver {
         } else {
             prompt::compose(purpose, &parts)
         })
+    }
+}
+
+impl Driver {
+    /// What somebody who begins anew can't know: what the person said to earlier runs, the newest if it
+    /// is much, and what the last agent said in the end.
+    fn forgotten(&self, before: &[Message], runs: &[Run]) -> Forgotten {
+        let mut left = EARLIER_BYTES;
+        let told = before
+            .iter()
+            .rev()
+            .filter(|m| m.delivery == Delivery::Accepted);
+        let mut messages: Vec<String> = told
+            .map(|m| m.body.clone())
+            .take_while(|body| {
+                let fits = body.len() <= left;
+                left = left.saturating_sub(body.len());
+                fits
+            })
+            .collect();
+        messages.reverse();
+        let ended = runs.iter().rev().filter(|run| run.finished_at.is_some());
+        let talks = ended.filter_map(|run| {
+            let dir = self.inner.options.paths.run(run.id);
+            woodward_agents::files::load_conversation(&dir)
+        });
+        let last = talks.map(|talk| talk.last_text);
+        Forgotten {
+            messages,
+            last_words: last.into_iter().find(|text| !text.trim().is_empty()),
+        }
     }
 }
 

@@ -86,8 +86,10 @@ impl Driver {
         let mut progress = tokio::time::interval(PROGRESS_EVERY);
         let ended = supervise::ended(&dir);
         tokio::pin!(ended);
+        let mut over = None;
         let seen = loop {
             if begun.hosted.is_some() {
+                let spent = record.spend;
                 self.attend(
                     scene,
                     run,
@@ -98,6 +100,12 @@ impl Driver {
                     told,
                 )
                 .await?;
+                if record.spend != spent {
+                    over = self.day_reached(scene).await?;
+                }
+                if over.is_some() {
+                    break supervise::stop(&dir, STOP_GRACE).await?;
+                }
             }
             told = false;
             tokio::select! {
@@ -147,6 +155,8 @@ impl Driver {
                 None => Some(lost(kind, &dir, &record)),
             },
         };
+        let over = over.map(|limit| Outcome::OverBudget { limit });
+        let ended = over.or(ended);
         let mut outcome = self
             .judge(scene, worktree, run, purpose, &begun, exit.as_ref(), ended)
             .await?;
@@ -250,7 +260,9 @@ impl Driver {
                 }));
             }
         };
-        if let Some(limit) = self.day_limit(scene).await? {
+        // Until this run is on record, with what it reserves.
+        let turn = self.inner.budget.lock().await;
+        if let Some(limit) = self.limit(scene).await? {
             return Ok(Some(Outcome::OverBudget { limit }));
         }
         let name = &agent.name;
@@ -273,6 +285,7 @@ impl Driver {
         let mut record = self.run_record(scene, run, purpose, &begun);
         record.state = RunState::Starting;
         self.inner.store.save_run(record).await?;
+        drop(turn);
         let prompt = self
             .prompt(scene, worktree, purpose, &begun.messages, earlier.is_some())
             .await?;
@@ -303,27 +316,41 @@ impl Driver {
         Ok(None)
     }
 
-    /// The limit that keeps another run from starting today, if there is one.
-    async fn day_limit(&self, scene: &Scene) -> Result<Option<Limit>> {
+    /// The limit that keeps another run from starting, of the task or of the day, if there is one.
+    async fn limit(&self, scene: &Scene) -> Result<Option<Limit>> {
+        let Scene { task, config, .. } = scene;
+        let own = task.spec.budget.unwrap_or(config.policy().budget);
+        let own = own.admits(task.tally.spent, Spend::NONE, config.reserve);
+        if let Err(limit) = own {
+            return Ok(Some(limit));
+        }
+        let (spent, reserved) = self.today(scene).await?;
+        let day = config.day_budget.admits(spent, reserved, config.reserve);
+        Ok(day.err())
+    }
+
+    /// The limit of the day that has been reached, if there is one.
+    async fn day_reached(&self, scene: &Scene) -> Result<Option<Limit>> {
+        let (spent, _) = self.today(scene).await?;
+        Ok(scene.config.day_budget.reached_by(spent))
+    }
+
+    /// What the day's runs have spent, and what those under way may still spend.
+    async fn today(&self, scene: &Scene) -> Result<(Spend, Spend)> {
         let config = &scene.config;
+        let (mut spent, mut reserved) = (Spend::NONE, Spend::NONE);
         if config.day_budget == Budget::default() {
-            return Ok(None);
+            return Ok((spent, reserved));
         }
         let today = clock::midnight(clock::now());
         let project = scene.project.id();
-        let runs = self.inner.store.load_runs_since(project, today).await?;
-        let mut spent = Spend::NONE;
-        let mut reserved = Spend::NONE;
-        for (_, run) in runs {
+        for (_, run) in self.inner.store.load_runs_since(project, today).await? {
             spent = spent + run.spend;
             if run.state != RunState::Finished {
                 reserved = reserved + config.reserve.beyond(run.spend);
             }
         }
-        Ok(config
-            .day_budget
-            .admits(spent, reserved, config.reserve)
-            .err())
+        Ok((spent, reserved))
     }
 
     #[expect(

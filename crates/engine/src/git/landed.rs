@@ -19,26 +19,23 @@ pub struct Landed {
 }
 
 impl Repo {
-    /// The changes between two commits of a branch, newest first. One that joins several is told by
-    /// what it joins.
+    /// The changes between two commits of a branch, newest first; where paths are given, only those that
+    /// touch them. One that joins several is told by what it joins.
     pub async fn landed(
         &self,
         since: &CommitId,
         onto: &CommitId,
         most: usize,
+        paths: &[String],
     ) -> Result<Vec<Landed>, GitError> {
         let count = format!("--max-count={most}");
         let range = format!("{since}..{onto}");
         let format = "--format=%H%n%P%n%(trailers:key=Woodward-Task,valueonly,separator=%x20)%n%s";
-        let args = [
-            "log",
-            "-z",
-            "--no-merges",
-            &count,
-            format,
-            "--end-of-options",
-            &range,
-        ];
+        let mut args = vec!["log", "-z", "--no-merges", "--full-history"];
+        args.extend([&count, format, "--end-of-options", &range, "--"]);
+        let paths = paths.iter().map(|path| format!(":(top,literal){path}"));
+        let paths: Vec<String> = paths.collect();
+        args.extend(paths.iter().map(String::as_str));
         let answer = self.git(args).run().await?;
         let mut all = Vec::new();
         for field in answer.fields() {

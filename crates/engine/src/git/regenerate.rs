@@ -29,9 +29,9 @@ pub enum Rewritten {
 const OTHERS_MAX: usize = 20;
 
 impl Repo {
-    /// A commit of `head` merged onto `onto`, with the conflicting files as `onto` has them. `None` if the
-    /// merge does not conflict in exactly these files, or one of them is not a file on both sides: then
-    /// there is more to decide than a file's content.
+    /// A commit of `head` merged onto `onto`, with these files as `onto` has them. `None` if the merge
+    /// conflicts in others as well, or one of them is not a file on both sides: then there is more to
+    /// decide than a file's content.
     pub async fn merged_but_for(
         &self,
         onto: &CommitId,
@@ -47,7 +47,7 @@ impl Repo {
         let mut wanted = files.to_vec();
         wanted.sort();
         wanted.dedup();
-        if wanted.is_empty() || conflicted != wanted {
+        if wanted.is_empty() || !conflicted.iter().all(|file| wanted.contains(file)) {
             return Ok(None);
         }
         let kept = self.plain_files(onto, &wanted).await?;

@@ -73,6 +73,11 @@ impl Chain {
         &self.links
     }
 
+    /// Where the branch was when it was last built on.
+    pub(super) const fn base(&self) -> Option<&CommitId> {
+        self.base.as_ref()
+    }
+
     /// Whether its links were made to land by themselves; `None` if there are none.
     pub(super) fn is_by_itself(&self) -> Option<bool> {
         self.links.first().map(|link| link.intent.is_some())

@@ -22,7 +22,7 @@ use super::looks::{Done, Looks, Said, Wanted};
 use super::right::{Moved, Right};
 use super::target::Seen;
 use super::{is_due, met, regenerate};
-use crate::config::{Config, MergeStyle};
+use crate::config::Config;
 use crate::error::{EngineError, Result};
 use crate::gate::LastFailure;
 use crate::git::Side;
@@ -67,6 +67,8 @@ struct View {
     base_tree: TreeId,
     entries: Vec<Queued>,
     pace: Pace,
+    /// Whether anything may be begun. If not, what runs is still heard: what it finds is known then.
+    is_open: bool,
 }
 
 fn key(queued: &Queued) -> Key {
@@ -126,6 +128,9 @@ impl<'a> Line<'a> {
     /// Merges those that nobody looks at yet, as long as there is nothing else to do: when a look is over,
     /// the next one can begin at once. `false` if something came between.
     async fn is_ahead(&mut self, view: &View, bell: &Notify) -> Result<bool> {
+        if !view.is_open {
+            return Ok(true);
+        }
         if !view.config.regenerate.is_empty() {
             // What must be written anew may take minutes, and those who wait would wait for it.
             return Ok(true);
@@ -157,6 +162,9 @@ impl<'a> Line<'a> {
         let Some(view) = self.view().await? else {
             return Ok(Turn::Idle);
         };
+        if !view.is_open {
+            return Ok(Turn::Looking(view));
+        }
         let keys: Vec<Key> = view.entries.iter().map(key).collect();
         self.chain.fit(&view.base, &keys);
         let mut known: Vec<Known> = self
@@ -182,7 +190,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// What there is to do; `None` for nothing.
+    /// What there is to do; `None` for nothing, with nothing to wait for.
     async fn view(&mut self) -> Result<Option<View>> {
         let (inner, project) = (self.right.inner, self.right.project);
         let queue = inner.store.load_queue(project.id()).await?;
@@ -196,15 +204,23 @@ impl<'a> Line<'a> {
             })
             .collect();
         let freezes = inner.store.load_freezes(project.id()).await?;
-        if entries.is_empty() || freezes.iter().any(|freeze| freeze.branch == self.branch) {
+        let is_frozen = freezes.iter().any(|freeze| freeze.branch == self.branch);
+        // What runs has cost minutes: neither a freeze nor a remote that is out of reach ends it.
+        let begun = self.looks.is_any_running().then(|| self.chain.base());
+        let begun = begun.flatten().cloned();
+        if entries.is_empty() || (is_frozen && begun.is_none()) {
             return Ok(None);
         }
-        let base = match self.right.base(self.branch, &mut self.seen).await {
-            Ok(base) => base,
-            Err(error) => {
-                if !self.right.is_of_the_world(&error) {
-                    return Err(error);
-                }
+        let mut is_open = !is_frozen;
+        let base = match (self.right.base(self.branch, &mut self.seen).await, begun) {
+            (Ok(base), _) => base,
+            (Err(error), _) if !self.right.is_of_the_world(&error) => return Err(error),
+            (Err(error), Some(begun)) => {
+                tracing::warn!(branch = self.branch, %error, "nothing lands now");
+                is_open = false;
+                begun
+            }
+            (Err(error), None) => {
                 let reason = String::from(error.into_note());
                 for queued in entries {
                     self.hold(&queued, reason.clone()).await?;
@@ -212,6 +228,10 @@ impl<'a> Line<'a> {
                 return Ok(None);
             }
         };
+        entries = self.without_those_for_persons(&base, entries).await?;
+        if entries.is_empty() {
+            return Ok(None);
+        }
         if self.looks.is_any_running() {
             // Who is tried again must not end looks at those who can land: it is tried on top of them.
             entries.sort_by_key(|queued| queued.hold.is_some());
@@ -243,6 +263,7 @@ impl<'a> Line<'a> {
             base,
             entries,
             pace,
+            is_open,
         }))
     }
 
@@ -363,7 +384,7 @@ impl<'a> Line<'a> {
             if self.is_in_the_way(&view, *length).await? {
                 return Ok(Turn::Acted);
             }
-            let Some((task, may_be_red)) = self.members(*length).await? else {
+            let Some((task, by_persons)) = self.members(*length).await? else {
                 return Ok(Turn::Acted);
             };
             let paths = &self.right.inner.options.paths;
@@ -381,7 +402,7 @@ impl<'a> Line<'a> {
                     commit: link.commit.clone(),
                     tree: link.tree.clone(),
                     dir,
-                    may_be_red,
+                    by_persons,
                 },
             ));
         }
@@ -453,16 +474,8 @@ impl<'a> Line<'a> {
             message,
             by_itself,
         };
-        let mut added = self
-            .chain
-            .add(repo, &view.config, entry.clone(), None)
-            .await;
-        if let Ok(Added::Conflict(files)) = &added
-            && let Some(tree) = self.written_anew(view, &task, commit, files).await?
-        {
-            added = self.chain.add(repo, &view.config, entry, Some(tree)).await;
-        }
-        match added {
+        let made = self.written_anew(view, &task, commit).await?;
+        match self.chain.add(repo, &view.config, entry, made).await {
             Ok(Added::Linked) => Ok(true),
             Ok(Added::Conflict(files)) if self.chain.links().is_empty() => {
                 tracing::info!(task = %task.name, ?files, "it does not fit the target branch");
@@ -487,23 +500,30 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The merged tree, if all that conflicts are files that a command writes anew.
+    /// The merged tree, if both sides change files that a command writes anew and nothing else conflicts.
+    /// Also where git could merge their lines: nobody has looked at what that makes of them.
     async fn written_anew(
         &self,
         view: &View,
         task: &Task,
         commit: &CommitId,
-        files: &[String],
     ) -> Result<Option<TreeId>> {
         let Right { inner, project, .. } = self.right;
         let (config, onto) = (&view.config, self.chain.top());
-        let Some(onto) = onto.filter(|_| config.merge_style != MergeStyle::Rebase) else {
+        let Some(onto) = onto.filter(|_| !config.regenerate.is_empty()) else {
             return Ok(None);
+        };
+        let files = regenerate::changed_by_both(&project.repo, config, onto, commit);
+        let files = match files.await {
+            Ok(files) if files.is_empty() => return Ok(None),
+            Ok(files) => files,
+            // Whoever merges meets it as well, and says so.
+            Err(_) => return Ok(None),
         };
         let conflict = regenerate::Conflict {
             onto,
             head: commit,
-            files,
+            files: &files,
         };
         // Never the same directory twice: what ran there ran in a checkout that is gone.
         let job = format!("regenerate-{}", fresh_uuid());
@@ -694,14 +714,15 @@ impl<'a> Line<'a> {
             }
             // Nobody has looked at it by itself.
             Overall::Broken(gates) if gates.is_empty() => return Ok(Turn::Acted),
-            // Nobody has said yes to landing on a red branch.
-            Overall::Baseline(gates) => Fact::LandingBroken {
-                commit,
-                note: Note::from(format!(
-                    "the target branch itself fails: {}; repair it, or approve the task yourself",
-                    names(gates)
-                )),
-            },
+            // Only a person may say yes to these.
+            Overall::Baseline(gates) => {
+                let why = format!("`{}` itself fails: {}", self.branch, names(gates));
+                return self.leave_to_persons(&view.base, queued, &task, &why).await;
+            }
+            Overall::Flaky(gates) => {
+                let why = format!("it passes only now and then: {}", names(gates));
+                return self.leave_to_persons(&view.base, queued, &task, &why).await;
+            }
             Overall::Broken(gates) => Fact::LandingBroken {
                 commit,
                 note: Note::from(format!(
@@ -709,10 +730,46 @@ impl<'a> Line<'a> {
                     names(gates)
                 )),
             },
-            Overall::Pass | Overall::Unverified | Overall::Flaky(_) => return Ok(Turn::Acted),
+            Overall::Pass | Overall::Unverified => return Ok(Turn::Acted),
         };
         self.say(queued, &task, fact, &view.config).await?;
         Ok(Turn::Acted)
+    }
+
+    /// No rule may land an entry: it waits for a person's yes, or until the branch is somewhere else.
+    async fn leave_to_persons(
+        &self,
+        base: &CommitId,
+        queued: &Queued,
+        task: &Task,
+        why: &str,
+    ) -> Result<Turn> {
+        let reason = format!(
+            "{why}; repair that, and it lands by itself, or say yes yourself: woodward approve {}",
+            task.name
+        );
+        self.hold(queued, reason).await?;
+        self.right.leave_to_persons(task.id, base);
+        Ok(Turn::Acted)
+    }
+
+    /// Those that can be tried: not who waits for a person's yes, as long as nothing has changed.
+    async fn without_those_for_persons(
+        &self,
+        base: &CommitId,
+        entries: Vec<Queued>,
+    ) -> Result<Vec<Queued>> {
+        let mut rest = Vec::with_capacity(entries.len());
+        for queued in entries {
+            if self.right.is_left_to_persons(queued.entry.task, base) {
+                let task = self.right.landing(&key(&queued)).await?;
+                if !task.is_some_and(|task| is_a_persons(&task)) {
+                    continue;
+                }
+            }
+            rest.push(queued);
+        }
+        Ok(rest)
     }
 }
 

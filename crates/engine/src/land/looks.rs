@@ -42,8 +42,9 @@ pub(super) struct Wanted {
     pub(super) tree: TreeId,
     /// Where the gates write.
     pub(super) dir: PathBuf,
-    /// Whether a person said yes to everything in it: then it may land on a branch that fails itself.
-    pub(super) may_be_red: bool,
+    /// Whether a person said yes to everything in it: then it may land on a branch that fails itself, and
+    /// with a gate that passes only now and then.
+    pub(super) by_persons: bool,
 }
 
 /// What the gates said of a tree.
@@ -54,7 +55,7 @@ pub(super) struct Said {
     /// Whether any gate really ran: what is remembered says nothing about time.
     really_ran: bool,
     is_flaky: bool,
-    may_be_red: bool,
+    by_persons: bool,
 }
 
 impl Said {
@@ -65,15 +66,15 @@ impl Said {
             failed: Vec::new(),
             really_ran: false,
             is_flaky: false,
-            may_be_red: false,
+            by_persons: false,
         }
     }
 
     /// Whether the tree may become the branch.
     pub(super) const fn passes(&self) -> bool {
         match &self.overall {
-            Overall::Pass | Overall::Unverified | Overall::Flaky(_) => true,
-            Overall::Baseline(_) => self.may_be_red,
+            Overall::Pass | Overall::Unverified => true,
+            Overall::Baseline(_) | Overall::Flaky(_) => self.by_persons,
             Overall::Broken(_) | Overall::Fail(_) => false,
         }
     }
@@ -311,7 +312,7 @@ impl Wanted {
                 .results
                 .iter()
                 .any(|result| result.verdict == Verdict::Flaky),
-            may_be_red: self.may_be_red,
+            by_persons: self.by_persons,
         }))
     }
 }

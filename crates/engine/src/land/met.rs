@@ -16,6 +16,8 @@ use crate::project::Project;
 
 /// Landed changes that are told, at most.
 const OTHERS_MAX: usize = 10;
+/// Files of its own by which those are found that matter most.
+const PATHS_MAX: usize = 200;
 /// How much of one change, and of all together.
 const PATCH_BYTES: usize = 8 << 10;
 const ALL_BYTES: usize = 24 << 10;
@@ -77,21 +79,25 @@ pub(crate) async fn others(inner: &Inner, project: &Project, task: &Task) -> Res
     };
     let repo = &project.repo;
     let mine = repo.numstat(&met.since, Side::Commit(&met.commit)).await?;
-    let mut found = Vec::new();
-    for landed in repo.landed(&met.since, &met.onto, 2 * OTHERS_MAX).await? {
-        let theirs = repo
-            .numstat(&landed.parent, Side::Commit(&landed.commit))
-            .await?;
-        let touches = theirs
-            .iter()
-            .any(|one| mine.iter().any(|own| own.path == one.path));
-        found.push((!touches, landed));
+    let own: Vec<String> = mine
+        .into_iter()
+        .flat_map(|file| file.was.into_iter().chain([file.path]))
+        .take(PATHS_MAX)
+        .collect();
+    let (since, onto) = (&met.since, &met.onto);
+    // Those that touch the same files before all others, however long ago they landed; newest first.
+    let mut found = match own.is_empty() {
+        true => Vec::new(),
+        false => repo.landed(since, onto, OTHERS_MAX, &own).await?,
+    };
+    for landed in repo.landed(since, onto, OTHERS_MAX, &[]).await? {
+        if found.iter().all(|it| it.commit != landed.commit) {
+            found.push(landed);
+        }
     }
-    // The newest first, as git tells them; those that touch the same files before all others.
-    found.sort_by_key(|(touches_nothing, _)| *touches_nothing);
     let mut left = ALL_BYTES;
     let mut others = Vec::new();
-    for (_, landed) in found.into_iter().take(OTHERS_MAX) {
+    for landed in found.into_iter().take(OTHERS_MAX) {
         let side = Side::Commit(&landed.commit);
         let patch = repo.diff(&landed.parent, side, PATCH_BYTES).await?;
         let mut text = String::from_utf8_lossy(&patch.text).into_owned();

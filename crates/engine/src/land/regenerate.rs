@@ -1,4 +1,4 @@
-//! Completing a merge that conflicts only in files that a command can write anew.
+//! Completing a merge of two sides that both change files which a command can write anew.
 //!
 //! The command looks at a clean checkout of the merged result, as gates do, and only what it makes of the
 //! files that its rule names is taken. It never decides that something lands: what it makes is gated like
@@ -15,7 +15,7 @@ use crate::config::{Config, GateSpec, Regenerate};
 use crate::engine::Inner;
 use crate::error::Result;
 use crate::gate::{Stage, execute};
-use crate::git::{Repo, Rewritten};
+use crate::git::{Repo, Rewritten, Side};
 use crate::project::Project;
 use crate::run_env;
 use crate::supervise::{self, Cause, Exit};
@@ -34,14 +34,35 @@ pub(crate) enum Completed {
     Refused(String),
 }
 
-/// A merge that conflicts.
+/// The files that rules name and both sides change.
+pub(crate) async fn changed_by_both(
+    repo: &Repo,
+    config: &Config,
+    onto: &CommitId,
+    head: &CommitId,
+) -> Result<Vec<String>> {
+    let Some(base) = repo.merge_base(onto, head).await? else {
+        return Ok(Vec::new());
+    };
+    let is_named = |file: &str| config.regenerate.iter().any(|rule| rule.names(file));
+    let theirs = repo.numstat(&base, Side::Commit(head)).await?;
+    let mut files: Vec<String> = theirs.into_iter().map(|file| file.path).collect();
+    files.retain(|file| is_named(file));
+    if !files.is_empty() {
+        let ours = repo.numstat(&base, Side::Commit(onto)).await?;
+        files.retain(|file| ours.iter().any(|one| one.path == *file));
+    }
+    Ok(files)
+}
+
+/// A merge that conflicts, or may not be taken as it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conflict<'a> {
     /// Where it shall land.
     pub(crate) onto: &'a CommitId,
     /// What shall land.
     pub(crate) head: &'a CommitId,
-    /// Where the two do not fit.
+    /// What is to be written anew: all that does not fit.
     pub(crate) files: &'a [String],
 }
 

@@ -29,6 +29,8 @@ use crate::words::Words;
 
 /// How every reason begins that a person's checkout gives for waiting.
 pub(crate) const HELD_BY_CHECKOUT: &str = "your checkout has changes in the way";
+/// How every reason begins that a remote gives for waiting.
+const REFUSED: &str = "the remote refuses it";
 const FILES_SHOWN: usize = 5;
 /// How long a remote that does not want an entry is left alone with it.
 const REFUSED_AGAIN: Duration = Duration::from_secs(300);
@@ -207,10 +209,11 @@ impl Right<'_> {
         Ok(())
     }
 
-    /// A person's checkout is in an entry's way no longer.
+    /// What was in an entry's way is so no longer: it is looked at. Only what a remote said stays, until
+    /// it says something else.
     pub(super) async fn free(&self, queued: &Queued) -> Result<()> {
-        let is_checkout = |reason: &Note| reason.as_str().starts_with(HELD_BY_CHECKOUT);
-        if !queued.hold.as_ref().is_some_and(is_checkout) {
+        let may_go = |reason: &Note| !reason.as_str().starts_with(REFUSED);
+        if !queued.hold.as_ref().is_some_and(may_go) {
             return Ok(());
         }
         match self.inner.store.hold_entry(queued.entry.task, None).await {
@@ -219,10 +222,25 @@ impl Right<'_> {
         }
     }
 
+    /// Only a person may say yes to an entry as long as the branch is there.
+    pub(super) fn leave_to_persons(&self, task: TaskId, base: &CommitId) {
+        let mut landing = self.inner.landers.lock();
+        landing.for_persons.insert(task, base.clone());
+    }
+
+    /// Whether that is so. What was found on top of something else is forgotten.
+    pub(super) fn is_left_to_persons(&self, task: TaskId, base: &CommitId) -> bool {
+        let mut landing = self.inner.landers.lock();
+        landing
+            .for_persons
+            .retain(|of, found| *of != task || found == base);
+        landing.for_persons.contains_key(&task)
+    }
+
     /// The remote does not want an entry: it waits, and the remote is not asked again and again.
     pub(super) async fn refused(&self, queued: &Queued, why: String) -> Result<()> {
         let reason = format!(
-            "the remote refuses it: {why}; have it changed (woodward reject), or try again when it \
+            "{REFUSED}: {why}; have it changed (woodward reject), or try again when it \
              may land (woodward queue release)"
         );
         self.hold(queued, reason).await?;

@@ -2,6 +2,7 @@
 
 use woodward_api::{Answer, Approve, Code, Done, MergeTask, Problem, Text};
 use woodward_core::reaction::{Deed, Trigger};
+use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, MessageId, Millis, Note, State, Task};
 use woodward_store::{EntryKind, EntryState, NewEntry, NewMessage, RecordEntries, fresh_uuid};
 
@@ -138,6 +139,18 @@ impl Engine {
                     format!("{name} is queued for landing with another commit, {queued}"),
                 )
                 .hint(format!("take it out first: woodward queue drop {name}")))
+            }
+            State::Landing {
+                approval,
+                intent: None,
+            } if approval.by == Approver::Policy => {
+                let commit = approval.commit.clone();
+                let message = format!("{name} is queued for landing; now also by your yes");
+                let task = found.task.id;
+                let done = self.tell(found, Fact::Approved { commit }, message).await?;
+                self.inner.landers.try_now(task);
+                self.inner.look.notify_one();
+                Ok(done)
             }
             State::Landing { .. } => {
                 let message = format!("{name} is queued for landing already");

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::git::{Reverse, Reversed, Side, Signature, Trailers};
+use crate::words::Words;
 
 /// Names that are tried for the task that takes back.
 const NAMES_MAX: u32 = 50;
@@ -53,6 +54,14 @@ impl Engine {
                 return Err(refused);
             }
         };
+        if let Some(back) = self.taken_back_by(&found.task, &last).await? {
+            let said = format!("{back} takes {name} back already");
+            let done = self.done(found, said).await?;
+            return Ok(hint(
+                done,
+                format!("wait for it: woodward wait {back} --until landed"),
+            ));
+        }
         let root = found.project.record.root.clone();
         let back = self.draft_for(root.as_ref(), &found.task).await?;
         let text = format!(
@@ -89,7 +98,8 @@ impl Engine {
     ) -> Result<Option<((Reversed, CommitId), CommitId)>> {
         let repo = &found.project.repo;
         let base = &found.task.spec.base;
-        let onto = repo.require_tip(base).await?;
+        let config = found.project.config().await?;
+        let onto = found.project.ground(&config, base).await?;
         if !repo.is_ancestor(commit, &onto).await? {
             return Ok(None);
         }
@@ -116,6 +126,25 @@ impl Engine {
         Ok(Some(((reversed, last), onto)))
     }
 
+    /// The task that is about to take a commit back, if there is one.
+    async fn taken_back_by(&self, task: &Task, last: &CommitId) -> Result<Option<TaskName>> {
+        let mut wanted = format!("revert-{}", task.name);
+        wanted.truncate(NAME_BYTES_MAX);
+        for known in self.all_tasks(task.project).await? {
+            let kind = known.state.kind();
+            let is_one = known.name.as_str().starts_with(&wanted);
+            if !is_one || kind == StateKind::Draft || kind.is_finished() {
+                continue;
+            }
+            let words = Words::load(&self.inner, known.id).await?;
+            let about = words.first.map(|message| message.body).unwrap_or_default();
+            if about.contains(last.as_str()) {
+                return Ok(Some(known.name));
+            }
+        }
+        Ok(None)
+    }
+
     /// What is in the way, and who put it there.
     async fn why_not(
         &self,
@@ -127,7 +156,7 @@ impl Engine {
         let repo = &found.project.repo;
         let name = &found.task.name;
         let mut by = Vec::new();
-        for landed in repo.landed(last, onto, 50).await? {
+        for landed in repo.landed(last, onto, 50, files).await? {
             let side = Side::Commit(&landed.commit);
             let changed = repo.numstat(&landed.parent, side).await?;
             if changed.iter().any(|file| files.contains(&file.path)) {

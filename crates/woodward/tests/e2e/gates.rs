@@ -303,25 +303,33 @@ fn a_rule_lands_nothing_on_a_branch_that_fails_itself() {
     );
     let files = [("check.sh", CHECK), ("result.txt", "good\n")];
     scene.repo.commit("check", &files);
-    let (works, wait) = (scene.leave("works"), scene.await_mark("go"));
-    scene.create(
-        "cart",
-        &format!("{works}\n{wait}\necho 1 > cart.txt; exit 0"),
-    );
-    scene.seen("works");
-    // Somebody breaks the branch while the agent works; the task's own result is fine.
+    for name in ["cart", "desk"] {
+        let (works, wait) = (scene.leave(name), scene.await_mark("go"));
+        scene.create(
+            name,
+            &format!("{works}\n{wait}\necho 1 > {name}.txt; exit 0"),
+        );
+        scene.seen(name);
+    }
+    // Somebody breaks the branch while the agents work; the tasks' own results are fine.
     scene.repo.commit("break it", &[("result.txt", "old\n")]);
     scene.give("go");
-    let why = scene.failed("cart");
-    assert!(
-        why.contains("the target branch itself fails: test"),
-        "{why}"
-    );
-    let main = scene.repo.git(&["ls-tree", "--name-only", "main"]);
-    assert!(!main.contains("cart.txt"), "{main}");
-    scene.repo.commit("repair it", &[("result.txt", "good\n")]);
-    scene.ok(&["retry", "cart"]);
+    let held = |name: &str| scene.show(name).task.held.unwrap_or_default();
+    for name in ["cart", "desk"] {
+        until("it waits for a person", || {
+            held(name).contains("`main` itself fails: test")
+        });
+    }
+    let main = || scene.repo.git(&["ls-tree", "--name-only", "main"]);
+    assert!(!main().contains("cart.txt") && !main().contains("desk.txt"));
+    // A person may, by doing what is said.
+    let held = held("cart");
+    let (_, command) = held.split_once("say yes yourself: ").expect("a command");
+    scene.type_in(command);
     scene.lands_by_itself("cart");
+    assert!(!main().contains("desk.txt"), "that was not a yes to all");
+    scene.repo.commit("repair it", &[("result.txt", "good\n")]);
+    scene.lands_by_itself("desk");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What goes wrong on the way to a branch, and that it costs nobody else anything.
 
+use woodward_api::QueueView;
 use woodward_testkit::patience::until;
 
 use crate::scene::{SHELL_AGENT, Scene};
@@ -56,6 +57,27 @@ fn who_waits_for_the_person_ends_nobody_elses_look() {
 }
 
 #[test]
+fn a_freeze_ends_no_look_and_nothing_lands_in_it() {
+    let scene = slow("");
+    scene.create("one", "echo 1 > one.txt; exit 0");
+    scene.wait("one", "review");
+    scene.repo.commit("slow", &[("slow", "")]);
+    scene.ok(&["merge", "one"]);
+    until("it is looked at", || began(&scene) == 1);
+    scene.ok(&["queue", "freeze", "-m", "a release"]);
+    // Found while nothing may land, and known when it may again.
+    scene.give("go");
+    until("the look is over", || {
+        let queue: QueueView = scene.json(&["queue"]);
+        queue.branches.iter().all(|branch| branch.looks.is_empty())
+    });
+    assert_eq!(scene.show("one").task.state.as_str(), "landing");
+    scene.ok(&["queue", "thaw"]);
+    scene.lands_by_itself("one");
+    assert_eq!(began(&scene), 1, "one look was enough");
+}
+
+#[test]
 fn files_are_written_anew_again_after_a_crash() {
     let scene = slow(
         "review: never\nregenerate:\n- { paths: [all.lock], command: \"cat parts/* > all.lock\" }\n",
@@ -79,6 +101,32 @@ fn files_are_written_anew_again_after_a_crash() {
     scene.ok(&["up"]);
     scene.lands_by_itself("c");
     assert_eq!(scene.repo.read("all.lock"), "a\nb\nc\n");
+}
+
+/// Git could merge the lines of both, and what it makes of them is wrong.
+#[test]
+fn files_are_written_anew_also_where_git_could_merge_them() {
+    let command = "cat parts/* | wc -l > all.lock; cat parts/* >> all.lock";
+    let scene = Scene::new(&format!(
+        "regenerate:\n- {{ paths: [all.lock], command: \"{command}\" }}\n"
+    ));
+    let parts = ["a", "m", "z"].map(|part| (format!("parts/{part}"), format!("{part}\n")));
+    let mut files: Vec<(&str, &str)> = parts
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    files.push(("all.lock", "3\na\nm\nz\n"));
+    scene.repo.commit("parts", &files);
+    for part in ["b", "y"] {
+        scene.create(
+            part,
+            &format!("echo {part} > parts/{part}; {command}; exit 0"),
+        );
+        scene.wait(part, "review");
+    }
+    scene.land("b");
+    scene.land("y");
+    assert_eq!(scene.repo.read("all.lock"), "5\na\nb\nm\ny\nz\n");
 }
 
 /// A daemon that is killed while a worktree is set up has made it, but not said so. The next one must not
