@@ -304,3 +304,54 @@ fn an_empty_result_and_a_missing_program_are_outcomes_of_their_own() {
         "{why}"
     );
 }
+
+#[test]
+fn a_plain_command_is_told_what_was_said_to_earlier_runs() {
+    let scene = Scene::new("");
+    let told = scene.mark("told").display().to_string();
+    scene.create(
+        "login",
+        &format!("cp \"$WOODWARD_PROMPT_FILE\" '{told}'; echo x >> x; exit 0"),
+    );
+    for words in ["Use RS256", "And tabs", "And no comments"] {
+        scene.wait("login", "review");
+        scene.ok(&["reject", "login", "-m", words]);
+    }
+    let runs = || scene.show("login").runs.len();
+    until("the last run is over", || runs() == 4);
+    scene.wait("login", "review");
+    let told = std::fs::read_to_string(told).expect("told");
+    let at = |words: &str| {
+        told.find(words)
+            .unwrap_or_else(|| panic!("{words}: {told}"))
+    };
+    assert!(at("Use RS256") < at("And tabs") && at("And tabs") < at("And no comments"));
+    let now = at("Now do what the messages below ask for");
+    assert!(
+        at("And tabs") < now && now < at("And no comments"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_days_budget_stops_a_running_agent_and_loses_none_of_its_work() {
+    let scene = Scene::new("");
+    let rules = "agents:\n  own: { command: [sh], usage: { input: /in, output: /out } }\n\
+                 orchestrator: { agent: own }\nbudget: { day: { tokens: 1000 } }\n";
+    scene.repo.commit("rules", &[("woodward.yaml", rules)]);
+    let agent = scene.mark("agent").display().to_string();
+    scene.create(
+        "greedy",
+        &format!(
+            "echo work > work.txt\necho $$ > '{agent}'\necho '{{\"in\":900,\"out\":200}}'\nwhile :; do sleep 0.1; done"
+        ),
+    );
+    let agent = scene.number("agent");
+    until("it is paused", || {
+        let task = scene.show("greedy").task;
+        task.state.as_str() == "paused" && task.attention.reason.contains("1100 of 1000 tokens")
+    });
+    until("it is gone", || !lives(agent));
+    let kept = scene.repo.git(&["show", "woodward/greedy/1:work.txt"]);
+    assert_eq!(kept, "work");
+}
