@@ -196,7 +196,7 @@ fn is_denied_with_words(scene: Scene) {
     let question = run.questions(1).remove(0);
     run.answer(&question, "put it into the worktree");
     // Goose forgets now and then that it tried, and asks once more.
-    let (talk, events) = run.finish_denying();
+    let (talk, events) = run.finish_denying(&question);
     assert_ended(&talk, &events, was_completed);
     assert!(!exists(scene.around().join("x")));
     scene.api.expect("the reason", |request| {

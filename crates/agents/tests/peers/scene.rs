@@ -244,9 +244,9 @@ impl Run {
             .unwrap_or_else(|| panic!("no {what}: {}", self.story()))
     }
 
-    /// Waits for the end, and allows nothing until then.
-    pub(crate) fn finish_denying(mut self) -> (Conversation, Vec<Event>) {
-        let mut denied = Vec::new();
+    /// Waits for the end, and denies whatever is asked until then besides what was answered.
+    pub(crate) fn finish_denying(mut self, answered: &Question) -> (Conversation, Vec<Event>) {
+        let mut denied = vec![answered.id];
         within(AGENT_PATIENCE, "the host's end", || {
             for question in self.talk().pending {
                 if !denied.contains(&question.id) {
