@@ -41,6 +41,38 @@ fn status_as_json_is_what_the_daemon_said() {
     assert!(asked.query.starts_with("root=%2F"), "{}", asked.query);
 }
 
+/// Each word in brackets in `--help` is another word for a command.
+#[test]
+fn every_alias_in_the_overview_reaches_its_command() {
+    let place = Place::new();
+    let overview = place.run(&["--help"]).stdout;
+    let mut aliases = 0;
+    let listed = overview.split_once("Start:").unwrap().1;
+    let listed = listed.split_once("Options:").unwrap().0;
+    for row in listed.lines().filter(|row| row.ends_with(']')) {
+        let Some((names, listed)) = row.split_once('[') else {
+            continue;
+        };
+        let first = |text: &str| text.trim().split([' ', ',']).next().map(str::to_owned);
+        let names: Vec<String> = names
+            .trim()
+            .split("  ")
+            .next()
+            .unwrap()
+            .split(',')
+            .filter_map(first)
+            .collect();
+        for alias in listed.trim_end_matches(']').split(',') {
+            let alias = alias.rsplit('=').next().unwrap().trim();
+            let ran = place.run(&[alias, "--help"]);
+            let usage = |name: &String| ran.stdout.contains(&format!("Usage: woodward {name}"));
+            assert!(ran.code == 0 && names.iter().any(usage), "{alias}: {ran:?}");
+            aliases += 1;
+        }
+    }
+    assert!(aliases > 12, "{overview}");
+}
+
 #[test]
 fn aliases_mean_the_same() {
     let place = Place::new();
