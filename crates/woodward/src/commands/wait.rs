@@ -9,7 +9,6 @@ use serde::Serialize;
 use woodward_api::{Changed, Code, Problem, TaskSummary};
 use woodward_core::{EventSeq, StateKind, TaskId};
 
-use super::distinct;
 use crate::complete;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -179,10 +178,9 @@ fn refusal(waited: &Waited, until: Until) -> Option<Failure> {
 
 async fn settle(session: &Session, tasks: &[String], until: Until) -> Outcome<Vec<Waited>> {
     let mut ids: Vec<TaskId> = Vec::new();
-    for task in distinct(tasks) {
-        let task = session.task(task)?;
+    for task in &session.tasks(tasks)? {
         let detail = session
-            .call(async |client| client.task_briefly(&task).await)
+            .call(async |client| client.task_briefly(task).await)
             .await?;
         session.remember(&detail.task.name);
         if !ids.contains(&detail.task.id) {

@@ -322,6 +322,24 @@ fn a_dash_means_the_last_task() {
     assert!(here.query.contains("&cwd=%2F"), "{}", here.query);
 }
 
+/// Whatever is done to the tasks before it, `-` is the one that was named before this command.
+#[test]
+fn a_dash_means_the_same_task_in_the_whole_command() {
+    let place = Place::new();
+    let standin = place.daemon(|asked| match asked.route().as_str() {
+        "POST /api/v1/tasks/docs/pause" | "POST /api/v1/tasks/docs/cancel" => {
+            ok(done("docs", "done", &[]))
+        }
+        "POST /api/v1/tasks/prices/cancel" => ok(done("prices", "done", &[])),
+        _ => unknown(asked),
+    });
+    assert_eq!(place.run(&["pause", "docs"]).code, 0);
+    let ran = place.run(&["cancel", "prices", "-", "docs"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    standin.one("POST /api/v1/tasks/prices/cancel");
+    standin.one("POST /api/v1/tasks/docs/cancel");
+}
+
 #[test]
 fn quiet_leaves_only_the_answer() {
     let place = Place::new();
