@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::radar;
 use crate::reaction::Record;
 use crate::reaction::remarks;
+use crate::refused;
 
 impl Engine {
     /// Tells a task what to do.
@@ -170,7 +171,7 @@ impl Engine {
                 let message = format!("{name} is queued for landing already");
                 Ok(self.done(found, message).await?)
             }
-            state => Err(not_ready(&found.task, state)),
+            _ => Err(not_ready(&found.task)),
         }
     }
 
@@ -182,7 +183,7 @@ impl Engine {
         let found = self.find(wanted).await?;
         let name = found.task.name.clone();
         let (State::Review { .. } | State::Landing { intent: None, .. }) = &found.task.state else {
-            return Err(not_ready(&found.task, &found.task.state.clone()));
+            return Err(not_ready(&found.task));
         };
         let (words, remarks) = self.words_of_rejection(&found, &text.text).await?;
         let message = self.post(&found.task, words, "the reason").await?;
