@@ -226,8 +226,22 @@ impl Engine {
     ///
     /// # Errors
     /// When it is not paused, or its budget is used up.
-    pub async fn resume(&self, wanted: &TaskRef<'_>) -> Answered<Done> {
-        let found = self.find(wanted).await?;
+    pub async fn resume(&self, wanted: &TaskRef<'_>, wish: ResumeTask) -> Answered<Done> {
+        let mut found = self.find(wanted).await?;
+        if wish != ResumeTask::default() {
+            let was = found.task.spec.budget;
+            let was = was.unwrap_or_else(|| found.config.policy().budget);
+            let budget = Budget {
+                tokens_max: wish.tokens.or(was.tokens_max),
+                micro_usd_max: wish.usd_micros.or(was.micro_usd_max),
+            };
+            let fact = Fact::BudgetSet { budget };
+            found.task = self.inner.record(&found.task, person(), fact).await?.next;
+            if found.task.state.kind() != StateKind::Paused {
+                let message = format!("{} has another budget", found.task.name);
+                return Ok(self.done(found, message).await?);
+            }
+        }
         if let State::Queued { .. } = found.task.state
             && self
                 .is_held_back(&found.project, &found.config, &found.task)
