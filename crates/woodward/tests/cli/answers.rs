@@ -384,6 +384,26 @@ fn trouble_is_listed_and_fails() {
     assert_eq!(standin.asked().len(), 2);
 }
 
+/// What says itself what to do is no work for `--fix`.
+#[test]
+fn a_fix_is_offered_only_where_there_is_one() {
+    let place = Place::new();
+    let _standin = place.daemon(|_| {
+        ok(Diagnosis {
+            checks: vec![Check {
+                name: "prices.json".into(),
+                state: CheckState::Bad,
+                found: "makes no sense".into(),
+                fix: Some("repair it".into()),
+            }],
+        })
+    });
+    let ran = place.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("repair it"), "{ran:?}");
+    assert!(!ran.stderr.contains("--fix"), "{ran:?}");
+}
+
 #[test]
 fn the_daemon_that_runs_is_told() {
     let place = Place::new();

@@ -118,6 +118,18 @@ fn the_form_with_reactions_is_understood_and_doctor_names_what_is_not_active() {
 }
 
 #[test]
+fn prices_that_make_no_sense_are_told_by_doctor() {
+    let scene = with(SHELL_AGENT);
+    let own = scene.daemon.home().join(".config/woodward");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("prices.json"), "{ \"models\": [").unwrap();
+    let ran = scene.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("prices.json makes no sense"), "{ran:?}");
+    assert!(!ran.stderr.contains("--fix"), "{ran:?}");
+}
+
+#[test]
 fn a_task_is_shown_with_the_agent_that_really_works_on_it() {
     let scene = with(
         "orchestrator: { agent: [gone, shell] }\nagents:\n  shell: { command: sh }\n  \
