@@ -80,6 +80,10 @@ impl Engine {
         Ok(answer)
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that a new task is made of"
+    )]
     async fn new_task(
         &self,
         project: &Project,
