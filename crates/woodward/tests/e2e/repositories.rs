@@ -191,7 +191,7 @@ fn a_repository_that_moved_away_stops_only_its_own_tasks() {
 fn with_large_files() -> Scene {
     let repo = TestRepo::empty();
     let store = repo.around().join("large");
-    std::fs::create_dir(&store).unwrap();
+    std::fs::create_dir(&store).expect("a directory");
     let store = store.display();
     let filter = repo.around().join("lfs");
     let text = format!(
@@ -200,9 +200,9 @@ fn with_large_files() -> Scene {
          printf 'large file\\noid %s\\n' $s;;\n\
          smudge) s=$(sed -n 's/^oid //p'); cat '{store}'/$s;;\nesac\n"
     );
-    std::fs::write(&filter, text).unwrap();
+    std::fs::write(&filter, text).expect("a file");
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&filter, executable).unwrap();
+    std::fs::set_permissions(&filter, executable).expect("a file of ours");
     filter_is(&repo, &filter.display().to_string());
     let attributes = "*.bin filter=lfs diff=lfs merge=lfs -text\n";
     repo.commit("large", &[(".gitattributes", attributes), ("a.bin", "one")]);
