@@ -40,6 +40,9 @@ pub use attach::{AttachError, LeaveKey, Left, Options, attach, view};
 pub use pty::{ENTER, enter};
 pub use socket::is_there;
 
+/// The word by which Woodward starts the client in a tmux pane: no word that a person types.
+pub const VIEW: &str = "view-terminal";
+
 /// Holds a conversation with a program in a terminal until that is gone.
 pub(crate) async fn converse(dir: &Path, spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     match spec.kind {

@@ -43,7 +43,7 @@ pub use reaction::{
 };
 pub use requests::{
     Answer, AnswerState, Approve, Asked, CancelTask, Changed, CreateTasks, Done, MergeTask,
-    NewQuestion, Note, PauseTask, TaskDraft, Text, Undo,
+    NewQuestion, Note, PauseTask, ResumeTask, TaskDraft, Text, Undo,
 };
 pub use status::{Load, Progress, Spent, StatusView, TaskSummary};
 pub use task::{

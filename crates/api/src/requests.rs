@@ -96,6 +96,17 @@ pub type CancelTask = Note;
 /// Stop a task for now.
 pub type PauseTask = Note;
 
+/// Let a task go on; with a limit of its own from now on, where one is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResumeTask {
+    /// Most tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Most millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
+}
+
 /// Undo a removal or a cancellation; of the last one when no task is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undo {

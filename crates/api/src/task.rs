@@ -102,6 +102,9 @@ pub struct RunView {
     /// Whether the task's next run by this agent goes on with its conversation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumable: bool,
+    /// Whether it ended because its program is not logged in.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub logged_out: bool,
     /// When it was started.
     pub started_at: Timestamp,
     /// When it ended.

@@ -103,7 +103,7 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
             None => waiting("it is in the merge queue"),
         },
         State::Landing { .. } => working("it is landing"),
-        State::Paused { reason, .. } => paused(name, reason),
+        State::Paused { reason, .. } => paused(view.task, reason),
         State::Failed { failure } => failed(name, failure),
         State::Landed { .. } => (Level::Done, "it has landed".to_string(), None),
         State::Cancelled { reason } => (
@@ -193,7 +193,8 @@ fn review(name: &TaskName, evidence: Evidence) -> Said {
     }
 }
 
-fn paused(name: &TaskName, reason: &PauseReason) -> Said {
+fn paused(task: &Task, reason: &PauseReason) -> Said {
+    let name = &task.name;
     let resume = Some(format!("woodward resume {name}"));
     match reason {
         PauseReason::Person(note) => (
@@ -209,7 +210,12 @@ fn paused(name: &TaskName, reason: &PauseReason) -> Said {
         PauseReason::Budget(limit) => (
             Level::Broken,
             format!("its budget is used up: {limit}"),
-            resume,
+            // A day's limit is over with the day; the task's own must be raised first.
+            Some(if limit.is_of(task.tally.spent) {
+                format!("woodward resume {name} --budget {}", limit.raised())
+            } else {
+                format!("woodward resume {name}")
+            }),
         ),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! An unknown price is unknown, never zero: a sum that contains one says "at least".
 
+use alloc::format;
+use alloc::string::String;
 use core::fmt;
 use core::ops::Add;
 
@@ -102,6 +104,30 @@ pub enum Limit {
         /// Allowed, in millionths of a US dollar.
         max_micro_usd: u64,
     },
+}
+
+impl Limit {
+    /// Whether it was reached by exactly this spend.
+    pub const fn is_of(&self, spent: Spend) -> bool {
+        match *self {
+            Self::Tokens { used, .. } => used == spent.tokens,
+            Self::Money { used_micro_usd, .. } => used_micro_usd == spent.micro_usd,
+            Self::TokensReserved { .. } | Self::MoneyReserved { .. } => false,
+        }
+    }
+
+    /// A limit with as much room again, as people write it: `usd=5.00` or `tokens=2000`.
+    pub fn raised(&self) -> String {
+        match *self {
+            Self::Tokens { used, .. } | Self::TokensReserved { used, .. } => {
+                format!("tokens={}", used.saturating_mul(2).max(1))
+            }
+            Self::Money { used_micro_usd, .. } | Self::MoneyReserved { used_micro_usd, .. } => {
+                let cents = used_micro_usd.saturating_mul(2).div_ceil(10_000).max(1);
+                format!("usd={}.{:02}", cents / 100, cents % 100)
+            }
+        }
+    }
 }
 
 impl fmt::Display for Limit {

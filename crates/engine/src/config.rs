@@ -28,6 +28,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod tree;
+pub mod trial;
 mod values;
 
 use std::collections::BTreeMap;

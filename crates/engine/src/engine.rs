@@ -156,7 +156,7 @@ impl Engine {
             waits: Waits::load(options.paths.state().join("agents/waits.json")),
             prices: price::Prices::load(&price::own_table()).unwrap_or_else(|error| {
                 tracing::warn!(error, "only the built-in prices count");
-                Prices::default()
+                Prices::built_in()
             }),
             runners: Pool::new(options.supervisor.clone()),
             options,

@@ -10,6 +10,7 @@ use woodward_store::StoreError;
 
 use crate::config::{ConfigError, NoAgent};
 use crate::git::{GitError, OpenError};
+use crate::refused;
 use crate::supervise;
 
 /// The result of an engine operation.
@@ -130,6 +131,7 @@ impl From<EngineError> for Problem {
         };
         match &error {
             EngineError::Problem(problem) => problem.clone(),
+            EngineError::Store(StoreError::Illegal(illegal)) => refused::problem(illegal),
             EngineError::Store(store) => with(store_code(store), store.hint()),
             EngineError::Git(git) => with(Code::Unavailable, git.hint()),
             EngineError::Process(_) => with(

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
-use woodward_core::TaskId;
+use woodward_core::{AgentName, TaskId};
 
 use crate::files;
 
@@ -16,10 +16,12 @@ use crate::files;
 const KEPT_MAX: usize = 10_000;
 
 /// What is known of one task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Evidence {
     pub(crate) runs: u32,
+    /// Who did the last run, which may be another than the first choice.
+    pub(crate) agent: Option<AgentName>,
     pub(crate) commits: u32,
     /// Steps of the agent's own plan that are done, and how many there are.
     pub(crate) plan: Option<(u32, u32)>,
@@ -49,15 +51,16 @@ impl Book {
         if known.len() > KEPT_MAX {
             known.clear();
         }
-        *known
+        known
             .entry(task)
             .or_insert_with(|| files::load_json(&self.file(task)).unwrap_or_default())
+            .clone()
     }
 
     /// Changes what is known of a task. A failed write is only a gap in what is shown.
     pub(crate) fn note(&self, task: TaskId, change: impl FnOnce(&mut Evidence)) {
         let before = self.of(task);
-        let mut after = before;
+        let mut after = before.clone();
         change(&mut after);
         if after == before {
             return;
@@ -65,7 +68,7 @@ impl Book {
         self.known
             .lock()
             .unwrap_or_else(|e| e.into_inner())
-            .insert(task, after);
+            .insert(task, after.clone());
         if let Err(error) = files::save_json_lazily(&self.file(task), &after) {
             tracing::debug!(%task, %error, "evidence was not written");
         }

@@ -7,7 +7,7 @@
 pub(crate) mod content;
 mod execute;
 mod ground;
-mod judge;
+pub(crate) mod judge;
 mod look;
 mod measure;
 mod print;

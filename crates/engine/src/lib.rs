@@ -23,6 +23,7 @@ mod project;
 mod prompt;
 pub mod radar;
 mod reaction;
+mod refused;
 mod removed;
 mod renew;
 mod run_env;

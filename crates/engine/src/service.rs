@@ -4,6 +4,7 @@
 //! thing to type. What a person says is recorded as that person's.
 
 mod act;
+mod answers;
 mod blame;
 mod comments;
 mod conflicts;

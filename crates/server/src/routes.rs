@@ -300,7 +300,7 @@ async fn act(
             "drop" => engine.queue_drop(&task, read::<Note>(body)?.reason).await,
             "cancel" => engine.cancel(&task, read::<Note>(body)?.reason).await,
             "pause" => engine.pause(&task, read::<Note>(body)?.reason).await,
-            "resume" => engine.resume(&task).await,
+            "resume" => engine.resume(&task, read(body)?).await,
             "retry" => engine.retry(&task).await,
             "remove" => engine.remove(&task).await,
             other => Err(Problem::new(

@@ -42,6 +42,7 @@ Decide:
   comment      note a remark on a result, for the agent
   reject       send a result back with what should change
   merge        queue tasks for landing on the main branch                 [land]
+  queue        what lands next; bump, hold, drop, freeze
 Rules:
   reaction     what is done when something happens, and was done
 Tidy:
@@ -136,8 +137,15 @@ mod tests {
     #[test]
     fn the_overview_names_every_command_and_alias() {
         let listed = OVERVIEW.split_once("Start:").unwrap().1;
-        let words: Vec<&str> = listed
-            .split(|c: char| !c.is_alphanumeric() && c != '-')
+        let rows = listed.lines().filter(|line| line.starts_with("  "));
+        // The names come first and end before two spaces; the aliases stand in brackets.
+        let words: Vec<&str> = rows
+            .flat_map(|row| {
+                let names = row.trim_start().split("  ").next();
+                let aliases = row.split_once('[').map(|(_, aliases)| aliases);
+                names.into_iter().chain(aliases)
+            })
+            .flat_map(|words| words.split(|c: char| !c.is_alphanumeric() && c != '-'))
             .collect();
         for command in Cli::command()
             .get_subcommands()

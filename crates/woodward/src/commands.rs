@@ -228,7 +228,7 @@ async fn act_on_each(
 ) -> Outcome {
     let mut deeds = Vec::new();
     let mut refused = None;
-    for task in distinct(tasks) {
+    for task in &session.tasks(tasks)? {
         match act_once(session, task, action, dry).await {
             Ok(deed) => {
                 if !session.out.json() {
@@ -267,15 +267,4 @@ async fn confirm(session: &Session, verb: &str, tasks: &[String], agreed: bool) 
         session.out.say("nothing was done");
         Err(Failure::told(Exit::Failed))
     }
-}
-
-/// Every task once, in the order given.
-fn distinct(tasks: &[String]) -> Vec<&String> {
-    let mut seen = Vec::new();
-    for task in tasks {
-        if !seen.contains(&task) {
-            seen.push(task);
-        }
-    }
-    seen
 }

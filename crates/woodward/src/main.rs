@@ -15,6 +15,7 @@ mod output;
 mod render;
 mod session;
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -30,18 +31,9 @@ use crate::session::Session;
 
 fn main() -> ExitCode {
     // These are started once an agent: they must not pay for what people need.
-    match std::env::args_os().nth(1) {
-        Some(word) if word == "supervise" => return supervise(),
-        Some(word) if word == "converse" => return converse(),
-        Some(word) if word == "view" => return view(),
-        Some(word) if word == terminal::ENTER => {
-            return terminal::enter(std::env::args_os().skip(2));
-        }
-        Some(word) if word == terminal::hook::NAME => {
-            let directory = std::env::args_os().nth(2).unwrap_or_default();
-            return terminal::hook::run(Path::new(&directory));
-        }
-        _ => {}
+    let first = std::env::args_os().nth(1);
+    if let Some(start) = first.as_deref().and_then(OsStr::to_str).and_then(own_word) {
+        return start();
     }
     complete::answer_the_shell();
     let cli = Cli::parse();
@@ -54,6 +46,21 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit.number())
+}
+
+/// What Woodward starts itself, by the first word. None of them may be a word of a command.
+fn own_word(word: &str) -> Option<fn() -> ExitCode> {
+    Some(match word {
+        "supervise" => supervise,
+        "converse" => converse,
+        terminal::VIEW => view,
+        terminal::ENTER => || terminal::enter(std::env::args_os().skip(2)),
+        terminal::hook::NAME => || {
+            let directory = std::env::args_os().nth(2).unwrap_or_default();
+            terminal::hook::run(Path::new(&directory))
+        },
+        _ => return None,
+    })
 }
 
 fn supervise() -> ExitCode {
@@ -145,4 +152,19 @@ fn run(cli: Cli, out: Output) -> Outcome<ExitCode> {
     // A thread may still wait for a line of stdin that nobody will type.
     runtime.shutdown_background();
     outcome.map(|()| ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_command_or_alias_is_taken_by_what_woodward_starts_itself() {
+        for command in Cli::command().get_subcommands() {
+            for word in std::iter::once(command.get_name()).chain(command.get_all_aliases()) {
+                assert!(own_word(word).is_none(), "`{word}` never reaches clap");
+            }
+        }
+        assert!(own_word(terminal::VIEW).is_some());
+    }
 }

@@ -126,6 +126,19 @@ impl Session {
         })
     }
 
+    /// The same for several, each once and before anything is done to one of them: `-` is the task
+    /// that was named before this command.
+    pub(crate) fn tasks(&self, given: &[String]) -> Outcome<Vec<String>> {
+        let mut tasks = Vec::new();
+        for given in given {
+            let task = self.task(given)?;
+            if !tasks.contains(&task) {
+                tasks.push(task);
+            }
+        }
+        Ok(tasks)
+    }
+
     /// From now on `-` means this task.
     pub(crate) fn remember(&self, task: &TaskName) {
         self.last().store(task.as_str());

@@ -1,7 +1,7 @@
 //! What can be done to one task: the verb in the address, and the body that goes with it.
 
 use super::{ClientError, Nothing, transport};
-use crate::{Answer, Approve, CancelTask, MergeTask, NewComment, PauseTask, Text};
+use crate::{Answer, Approve, CancelTask, MergeTask, NewComment, PauseTask, ResumeTask, Text};
 
 /// Something to be done to a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum TaskAction {
     /// Stop it for now.
     Pause(PauseTask),
     /// Let it go on.
-    Resume,
+    Resume(ResumeTask),
     /// Let it start again.
     Retry,
     /// Take it off the list and its worktree off the disk.
@@ -54,7 +54,7 @@ impl TaskAction {
             Self::Drop(_) => "drop",
             Self::Cancel(_) => "cancel",
             Self::Pause(_) => "pause",
-            Self::Resume => "resume",
+            Self::Resume(_) => "resume",
             Self::Retry => "retry",
             Self::Remove => "remove",
         }
@@ -70,7 +70,8 @@ impl TaskAction {
             Self::Cancel(note) | Self::Pause(note) | Self::Hold(note) | Self::Drop(note) => {
                 transport::encode(note)
             }
-            Self::Resume | Self::Retry | Self::Remove | Self::Release | Self::Bump => {
+            Self::Resume(resume) => transport::encode(resume),
+            Self::Retry | Self::Remove | Self::Release | Self::Bump => {
                 transport::encode(&Nothing {})
             }
         }

@@ -36,12 +36,17 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
+    /// The built-in table alone.
+    pub(crate) fn built_in() -> Self {
+        Self::parse(BUILT_IN).unwrap_or_default()
+    }
+
     /// The built-in table, with a person's own over it.
     ///
     /// # Errors
     /// When the person's own table makes no sense, in words.
     pub(crate) fn load(own: &Path) -> Result<Self, String> {
-        let mut prices = Self::parse(BUILT_IN).unwrap_or_default();
+        let mut prices = Self::built_in();
         match std::fs::read_to_string(own) {
             Ok(text) => {
                 let more = Self::parse(&text)
@@ -122,6 +127,17 @@ mod tests {
             output,
             micro_usd: None,
         }
+    }
+
+    #[test]
+    fn a_table_that_makes_no_sense_is_said_and_the_built_in_prices_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("prices.json");
+        std::fs::write(&own, "{\"models\": {\"gpt-5\": ").unwrap();
+        let refused = Prices::load(&own).unwrap_err();
+        assert!(refused.contains("prices.json makes no sense"), "{refused}");
+        let spend = Prices::built_in().spend(&used(1_000_000, 0, 0), Some("gpt-5"));
+        assert!(spend.price_known && spend.micro_usd > 0, "{spend:?}");
     }
 
     #[test]

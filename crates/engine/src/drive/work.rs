@@ -311,7 +311,10 @@ impl Driver {
         let launched = supervise::launch(dir, &launch, &self.inner.options.supervisor).await?;
         if launched == Launched::Started {
             tracing::info!(task = %task.name, %run, agent = %name, "the agent was started");
-            self.inner.evidence.note(task.id, |known| known.runs += 1);
+            self.inner.evidence.note(task.id, |known| {
+                known.runs += 1;
+                known.agent = Some(name.clone());
+            });
         }
         Ok(None)
     }

@@ -1,11 +1,14 @@
 //! What a person does to a task.
 
-use woodward_api::{Answer, Approve, Code, Done, MergeTask, Problem, Text};
+use woodward_agents::Reply;
+use woodward_api::{Answer, Approve, Code, Done, MergeTask, Problem, ResumeTask, Text};
+use woodward_core::budget::Budget;
 use woodward_core::reaction::{Deed, Trigger};
 use woodward_core::state::Approver;
-use woodward_core::{CommitId, Fact, MessageId, Millis, Note, State, Task};
+use woodward_core::{CommitId, Fact, MessageId, Millis, Note, RunId, State, StateKind, Task};
 use woodward_store::{EntryKind, EntryState, NewEntry, NewMessage, RecordEntries, fresh_uuid};
 
+use super::answers::{Takes, chosen};
 use super::create::empty_text;
 use super::{Answered, Found, TaskRef, person};
 use crate::clock;
@@ -14,6 +17,7 @@ use crate::error::Result;
 use crate::radar;
 use crate::reaction::Record;
 use crate::reaction::remarks;
+use crate::refused;
 
 impl Engine {
     /// Tells a task what to do.
@@ -62,19 +66,43 @@ impl Engine {
     pub async fn answer(&self, wanted: &TaskRef<'_>, answer: Answer) -> Answered<Done> {
         let found = self.find(wanted).await?;
         let name = found.task.name.clone();
-        let State::Waiting { question, .. } = &found.task.state else {
-            return Err(
-                Problem::new(Code::WrongState, format!("{name} asks nothing"))
-                    .hint(format!("tell it something: woodward prompt {name} \"…\"")),
-            );
+        let State::Waiting { run, question, .. } = &found.task.state else {
+            let problem = Problem::new(Code::WrongState, format!("{name} asks nothing"));
+            let kind = found.task.state.kind();
+            return Err(problem.hint(if kind.is_finished() {
+                refused::next(&name, kind)
+            } else {
+                format!("tell it something: woodward prompt {name} \"…\"")
+            }));
         };
-        let text = chosen(&answer.text, &question.choices)?;
+        let asked = self.asked_by_program(*run, question.id);
+        let takes = match &asked {
+            None => Takes::Choice,
+            Some(asked) if asked.permission.is_some() => Takes::Permission,
+            Some(_) => Takes::Words,
+        };
+        let text = chosen(&answer.text, &question.choices, takes)?;
+        let said = match asked.map(|asked| asked.reply(&text)) {
+            Some(Reply::Allow { always: false }) => "has its answer: yes",
+            Some(Reply::Allow { always: true }) => "has its answer: yes, always",
+            Some(Reply::Deny { .. }) => "has its answer: no",
+            Some(Reply::Text(_)) | None => "has its answer",
+        };
         let question = question.id;
         let message = self.post(&found.task, text, "the answer").await?;
         let fact = Fact::Answered { question, message };
-        Ok(self
-            .tell(found, fact, format!("{name} has its answer"))
-            .await?)
+        Ok(self.tell(found, fact, format!("{name} {said}")).await?)
+    }
+
+    /// A question that the agent's program itself asked, as its host has it; `None` for one that was
+    /// asked by `woodward ask`.
+    fn asked_by_program(
+        &self,
+        run: RunId,
+        question: MessageId,
+    ) -> Option<woodward_agents::Question> {
+        let talk = woodward_agents::files::load_conversation(&self.inner.options.paths.run(run))?;
+        talk.pending.into_iter().find(|asked| asked.id == question)
     }
 
     /// Says yes to a task's result.
@@ -156,7 +184,7 @@ impl Engine {
                 let message = format!("{name} is queued for landing already");
                 Ok(self.done(found, message).await?)
             }
-            state => Err(not_ready(&found.task, state)),
+            _ => Err(not_ready(&found.task)),
         }
     }
 
@@ -168,7 +196,7 @@ impl Engine {
         let found = self.find(wanted).await?;
         let name = found.task.name.clone();
         let (State::Review { .. } | State::Landing { intent: None, .. }) = &found.task.state else {
-            return Err(not_ready(&found.task, &found.task.state.clone()));
+            return Err(not_ready(&found.task));
         };
         let (words, remarks) = self.words_of_rejection(&found, &text.text).await?;
         let message = self.post(&found.task, words, "the reason").await?;
@@ -211,8 +239,22 @@ impl Engine {
     ///
     /// # Errors
     /// When it is not paused, or its budget is used up.
-    pub async fn resume(&self, wanted: &TaskRef<'_>) -> Answered<Done> {
-        let found = self.find(wanted).await?;
+    pub async fn resume(&self, wanted: &TaskRef<'_>, wish: ResumeTask) -> Answered<Done> {
+        let mut found = self.find(wanted).await?;
+        if wish != ResumeTask::default() {
+            let was = found.task.spec.budget;
+            let was = was.unwrap_or_else(|| found.config.policy().budget);
+            let budget = Budget {
+                tokens_max: wish.tokens.or(was.tokens_max),
+                micro_usd_max: wish.usd_micros.or(was.micro_usd_max),
+            };
+            let fact = Fact::BudgetSet { budget };
+            found.task = self.inner.record(&found.task, person(), fact).await?.next;
+            if found.task.state.kind() != StateKind::Paused {
+                let message = format!("{} has another budget", found.task.name);
+                return Ok(self.done(found, message).await?);
+            }
+        }
         if let State::Queued { .. } = found.task.state
             && self
                 .is_held_back(&found.project, &found.config, &found.task)
@@ -328,68 +370,7 @@ pub(super) fn over(task: &Task) -> Problem {
     Problem::new(Code::WrongState, format!("{} is {kind}", task.name))
 }
 
-fn not_ready(task: &Task, state: &State) -> Problem {
-    let name = &task.name;
-    let problem = over(task);
-    match state {
-        State::Draft => problem.hint(format!(
-            "say what to do first: woodward prompt {name} \"…\""
-        )),
-        State::Failed { .. } => problem.hint(format!("see why: woodward show {name}")),
-        State::Paused { .. } => problem.hint(format!("let it go on first: woodward resume {name}")),
-        State::Cancelled { .. } => {
-            problem.hint(format!("bring it back first: woodward undo {name}"))
-        }
-        State::Waiting { .. } => problem.hint(format!("answer it first: woodward answer {name}")),
-        _ => problem.hint(format!(
-            "wait for its result: woodward wait {name} --until review"
-        )),
-    }
-}
-
-/// A choice by its number or its text; any text where none are offered.
-fn chosen(given: &str, choices: &[Note]) -> Result<String, Problem> {
-    let given = given.trim();
-    if choices.is_empty() {
-        return Ok(given.to_owned());
-    }
-    let by_number = given
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| choices.get(number.checked_sub(1)?));
-    let by_text = || choices.iter().find(|choice| choice.as_str() == given);
-    match by_number.or_else(by_text) {
-        Some(choice) => Ok(choice.as_str().to_owned()),
-        None => {
-            let offered: Vec<String> = choices
-                .iter()
-                .enumerate()
-                .map(|(place, choice)| format!("{}: {choice}", place + 1))
-                .collect();
-            Err(
-                Problem::new(Code::Usage, format!("`{given}` is not one of the choices"))
-                    .hint(format!("choose one of {}", offered.join(", "))),
-            )
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_choice_goes_by_number_or_text() {
-        let choices = [Note::from("blue"), Note::from("green")];
-        assert_eq!(chosen("2", &choices).unwrap(), "green");
-        assert_eq!(chosen(" blue ", &choices).unwrap(), "blue");
-        assert_eq!(chosen("anything", &[]).unwrap(), "anything");
-        for wrong in ["0", "3", "red", ""] {
-            let refused = chosen(wrong, &choices).unwrap_err();
-            assert!(
-                refused.hints[0].contains("1: blue, 2: green"),
-                "{refused:?}"
-            );
-        }
-    }
+/// It has no result that could be judged.
+fn not_ready(task: &Task) -> Problem {
+    over(task).hint(refused::next(&task.name, task.state.kind()))
 }

@@ -7,6 +7,7 @@ use woodward_api::{Code, CreateTasks, CreatedTask, Problem, TaskDraft};
 use woodward_core::{AgentName, EventId, MessageId, Task, TaskId, TaskName, TaskSpec};
 use woodward_store::{self as store, CreateTask, NewMessage, fresh_uuid};
 
+use super::find::{here, named};
 use super::{Answered, person};
 use crate::clock;
 use crate::config::{Config, nearest};
@@ -52,6 +53,7 @@ impl Engine {
                     draft,
                     &names,
                     &known,
+                    root,
                     request.key.as_deref(),
                 )
                 .await?,
@@ -78,6 +80,10 @@ impl Engine {
         Ok(answer)
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is one thing that a new task is made of"
+    )]
     async fn new_task(
         &self,
         project: &Project,
@@ -85,6 +91,7 @@ impl Engine {
         draft: TaskDraft,
         names: &HashMap<TaskName, TaskId>,
         known: &[Task],
+        cwd: &Path,
         key: Option<&str>,
     ) -> Result<CreateTask> {
         let name = task_name(&draft.name)?;
@@ -106,7 +113,7 @@ impl Engine {
         let after = draft
             .after
             .iter()
-            .map(|after| task_after(after, names, known))
+            .map(|after| task_after(after, names, known, &project.worktrees(), cwd))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(CreateTask {
             id: names
@@ -204,31 +211,32 @@ pub(super) fn no_branch(base: &str) -> Problem {
         .hint("list them: git branch")
 }
 
-/// A task that another one comes after: one created with it, or one that is known.
+/// A task that another one comes after: one created with it by its name, or one that is known, by
+/// whatever names a task.
 fn task_after(
     given: &str,
     names: &HashMap<TaskName, TaskId>,
     known: &[Task],
+    worktrees: &Path,
+    cwd: &Path,
 ) -> Result<TaskId, Problem> {
-    if let Ok(name) = given.parse::<TaskName>() {
-        if let Some(id) = names.get(&name) {
-            return Ok(*id);
-        }
-        let open = known
-            .iter()
-            .filter(|task| task.name == name)
-            .max_by_key(|task| (!task.state.kind().is_finished(), task.id));
-        if let Some(task) = open {
-            return Ok(task.id);
-        }
+    let together = given.parse::<TaskName>().ok();
+    if let Some(id) = together.and_then(|name| names.get(&name)) {
+        return Ok(*id);
     }
-    let problem = Problem::new(
-        Code::NotFound,
-        format!("there is no task `{given}` to come after"),
-    );
-    let all = names.keys().chain(known.iter().map(|task| &task.name));
-    Err(match nearest(given, all.map(TaskName::as_str)) {
-        Some(near) => problem.hint(format!("did you mean `{near}`?")),
-        None => problem.hint("list what there is: woodward status"),
+    let found = match given {
+        "." => here(known, worktrees, cwd),
+        _ => named(known, given),
+    };
+    found.map(|task| task.id).map_err(|refused| {
+        let near = nearest(given, names.keys().map(TaskName::as_str));
+        let problem = Problem {
+            message: format!("{}, so nothing can come after it", refused.message),
+            ..refused
+        };
+        match near {
+            Some(near) => problem.hint(format!("did you mean `{near}`?")),
+            None => problem,
+        }
     })
 }

@@ -39,7 +39,11 @@ impl Engine {
 }
 
 /// The task whose worktree a directory is in.
-fn here<'a>(tasks: &'a [Task], worktrees: &Path, cwd: &Path) -> Result<&'a Task, Problem> {
+pub(super) fn here<'a>(
+    tasks: &'a [Task],
+    worktrees: &Path,
+    cwd: &Path,
+) -> Result<&'a Task, Problem> {
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
     let name = cwd
         .strip_prefix(worktrees)
@@ -63,7 +67,7 @@ fn newest(tasks: &[Task], fits: impl Fn(&Task) -> bool) -> Option<&Task> {
 }
 
 /// A task by name, id, branch, or by a beginning of its name that only it has.
-fn named<'a>(tasks: &'a [Task], wanted: &str) -> Result<&'a Task, Problem> {
+pub(super) fn named<'a>(tasks: &'a [Task], wanted: &str) -> Result<&'a Task, Problem> {
     let exact = |task: &Task| {
         task.name.as_str() == wanted
             || task.id.to_string() == wanted

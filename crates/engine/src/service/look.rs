@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use woodward_agents::Ending;
 use woodward_api::{
     Changed, Code, DiffStat, DiffText, FileStat, Load, MessageView, Problem, QuestionView,
     RescueView, RunView, StatusView, TaskDetail, Timeline, TimelineEntry,
@@ -248,11 +249,16 @@ impl Engine {
             Ok(Seen::Ended(exit)) => Some(exit),
             _ => None,
         };
+        let talk = woodward_agents::files::load_conversation(&dir);
         RunView {
             id: run.id,
             purpose: purpose_text(&run.purpose),
             agent: run.agent.to_string(),
-            model: woodward_agents::files::load_conversation(&dir).and_then(|talk| talk.model),
+            logged_out: matches!(
+                talk.as_ref().and_then(|talk| talk.ending.as_ref()),
+                Some(Ending::LoggedOut { .. })
+            ),
+            model: talk.and_then(|talk| talk.model),
             session: run.session.clone(),
             spent: spent(run.spend),
             state: state.into(),

@@ -10,7 +10,7 @@ use super::act::{hint, over};
 use super::{Answered, Found, TaskRef, revert};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::{effects, removed};
+use crate::{effects, refused, removed};
 
 /// How long a removal that is under way is waited for.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);
@@ -28,7 +28,9 @@ impl Engine {
             StateKind::Cancelled => Ok(self
                 .done(found, format!("{name} is cancelled already"))
                 .await?),
-            StateKind::Landed | StateKind::Superseded => Err(over(&found.task)),
+            kind @ (StateKind::Landed | StateKind::Superseded) => {
+                Err(over(&found.task).hint(refused::next(&name, kind)))
+            }
             _ => Ok(self.give_up(found, reason, "is cancelled").await?),
         }
     }
@@ -114,6 +116,7 @@ impl Engine {
                 Code::NotFound,
                 "nothing was given up that could be taken back",
             )
+            .hint("what has landed is taken back by name: woodward undo TASK")
             .into()),
         }
     }

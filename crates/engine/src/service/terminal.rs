@@ -32,7 +32,7 @@ pub(crate) fn session(paths: &Paths, program: &Path, task: &TaskName, run: RunId
         name: tmux::Session::name(&format!("{task}-{short}")),
         client: vec![
             program.display().to_string(),
-            "view".to_owned(),
+            terminal::VIEW.to_owned(),
             paths.run(run).display().to_string(),
         ],
     }

@@ -144,10 +144,9 @@ impl Engine {
             attention.command = Some(format!("woodward resume {}", task.name));
         }
         let known = self.inner.evidence.of(task.id);
-        let agent = task
-            .spec
+        let agent = known
             .agent
-            .clone()
+            .or_else(|| task.spec.agent.clone())
             .or_else(|| config.agent(None).ok().map(|agent| agent.name.clone()));
         let here = |worktree: &woodward_core::task::Worktree| {
             let ours = worktree.worker == self.inner.worker;

@@ -16,13 +16,13 @@ use crate::{complete, input};
 /// Answer what an agent asks; without an answer, shows the question and asks you
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward answer e2e-tests                see the question, then type\n  woodward answer e2e-tests PostgreSQL\n  woodward answer e2e-tests 2              the second choice"
+    before_help = "Examples:\n  woodward answer e2e-tests                see the question, then type\n  woodward answer e2e-tests PostgreSQL\n  woodward answer e2e-tests 2              the second choice\n  woodward answer e2e-tests 1,3            two of them, where several are possible\n  woodward answer e2e-tests \"no, use the mirror\"   a no with its reason"
 )]
 pub(crate) struct Answer {
     /// The task: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
     #[arg(value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
     task: String,
-    /// The answer, or the number of a choice; `-` reads it from stdin
+    /// The answer, or the number of a choice; `-` reads it from stdin. Where the agent's program asks, several choices go with commas, and so do words of your own
     #[arg(value_name = "TEXT")]
     text: Vec<String>,
     #[command(flatten)]

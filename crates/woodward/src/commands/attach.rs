@@ -105,7 +105,7 @@ async fn session_of(session: &Session, place: &RunPlace) -> Option<tmux::Session
         name: place.tmux_session.clone(),
         client: vec![
             program.display().to_string(),
-            "view".to_owned(),
+            terminal::VIEW.to_owned(),
             place.directory.clone(),
         ],
     };

@@ -38,16 +38,11 @@ pub(crate) struct Cancel {
 impl Cancel {
     /// Does it.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
-        confirm(
-            session,
-            "give up",
-            &self.tasks,
-            self.yes || self.dry.dry_run,
-        )
-        .await?;
+        let tasks = session.tasks(&self.tasks)?;
+        confirm(session, "give up", &tasks, self.yes || self.dry.dry_run).await?;
         let action = TaskAction::Cancel(Note {
             reason: self.reason,
         });
-        act_on_each(session, &self.tasks, &action, self.dry).await
+        act_on_each(session, &tasks, &action, self.dry).await
     }
 }

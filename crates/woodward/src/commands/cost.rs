@@ -16,7 +16,7 @@ pub(crate) struct Cost {
     /// What to add up by
     #[arg(long, value_name = "WHAT", default_value = "task")]
     by: By,
-    /// Only the last N days, today included
+    /// Only the last N days by UTC, today included
     #[arg(long, value_name = "N")]
     days: Option<u32>,
 }

@@ -1,14 +1,14 @@
 //! `woodward doctor`: what is wrong, and what to do about it.
 
 use clap::Args;
-use woodward_api::CheckState;
+use woodward_api::{Check, CheckState};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::render::doctor::doctor;
 use crate::session::Session;
 
-/// Look for trouble: git, agents, disk, daemon, stale worktrees, orphan processes
+/// Look for trouble: git, agents, disk, daemon, prices, locks, stale worktrees
 #[derive(Debug, Args)]
 #[command(
     before_help = "Examples:\n  woodward doctor\n  woodward doctor --fix            put right what is safe to put right"
@@ -28,11 +28,15 @@ impl Doctor {
         session
             .out
             .answer(&diagnosis, |look| doctor(&diagnosis, look))?;
-        let bad = diagnosis
-            .checks
-            .iter()
-            .any(|check| check.state == CheckState::Bad);
-        if bad && !self.fix {
+        let all = diagnosis.checks.iter();
+        let all_bad: Vec<_> = all.filter(|it| it.state == CheckState::Bad).collect();
+        let bad = !all_bad.is_empty();
+        // What says itself how it is put right is not put right by us.
+        let can_fix = |check: &&Check| match &check.fix {
+            Some(fix) => fix.contains("woodward doctor --fix"),
+            None => true,
+        };
+        if !self.fix && all_bad.iter().any(can_fix) {
             session.out.hints(&["woodward doctor --fix".to_owned()]);
         }
         if bad {

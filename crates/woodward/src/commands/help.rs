@@ -99,6 +99,34 @@ mod tests {
         }
     }
 
+    /// What has no data of its own is named here.
+    #[test]
+    fn the_json_topic_names_every_command_that_answers() {
+        let text = TOPICS.iter().find(|(name, _)| *name == "json").unwrap().1;
+        let silent = ["demo", "attach", "ask", "completions", "help"];
+        let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
+        for command in Cli::command().get_subcommands() {
+            let name = command.get_name();
+            if !command.is_hide_set() && !silent.contains(&name) {
+                assert!(words.contains(&name), "{name}");
+            }
+        }
+    }
+
+    /// What programs are told is what is documented.
+    #[test]
+    fn the_env_topic_tells_agents_from_gates() {
+        let text = TOPICS.iter().find(|(name, _)| *name == "env").unwrap().1;
+        let (all, agents) = text.split_once("Set for agents only:").unwrap();
+        for name in ["RUN", "PROMPT_FILE", "PURPOSE"] {
+            let name = format!("WOODWARD_{name} ");
+            assert!(agents.contains(&name) && !all.contains(&name), "{name}");
+        }
+        for name in ["BIN", "TASK", "WORKTREE", "DATABASE_URL", "LOG"] {
+            assert!(all.contains(&format!("WOODWARD_{name}")), "{name}");
+        }
+    }
+
     #[test]
     fn the_states_topic_names_every_state() {
         let text = TOPICS.iter().find(|(name, _)| *name == "states").unwrap().1;

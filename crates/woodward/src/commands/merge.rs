@@ -37,7 +37,7 @@ pub(crate) struct Merge {
 
 impl Merge {
     /// Does it.
-    pub(crate) async fn run(mut self, session: &Session) -> Outcome {
+    pub(crate) async fn run(self, session: &Session) -> Outcome {
         let action = TaskAction::Merge(MergeTask {
             commit: self.commit,
             now: self.now,
@@ -45,13 +45,14 @@ impl Merge {
         if self.dry.dry_run {
             return plan(session, &self.tasks).await;
         }
+        let mut tasks = session.tasks(&self.tasks)?;
         if self.now {
             // Each goes before all others: the one that was named first is the last to do so.
-            self.tasks.reverse();
+            tasks.reverse();
         }
-        act_on_each(session, &self.tasks, &action, self.dry).await?;
+        act_on_each(session, &tasks, &action, self.dry).await?;
         if self.wait {
-            wait::until(session, &self.tasks, Until::LANDED, None).await?;
+            wait::until(session, &tasks, Until::LANDED, None).await?;
         }
         Ok(())
     }

@@ -28,8 +28,9 @@ pub(crate) struct Rm {
 impl Rm {
     /// Does it.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
-        confirm(session, "remove", &self.tasks, self.yes || self.dry.dry_run).await?;
+        let tasks = session.tasks(&self.tasks)?;
+        confirm(session, "remove", &tasks, self.yes || self.dry.dry_run).await?;
         let action = TaskAction::Remove;
-        act_on_each(session, &self.tasks, &action, self.dry).await
+        act_on_each(session, &tasks, &action, self.dry).await
     }
 }

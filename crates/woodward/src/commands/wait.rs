@@ -7,9 +7,9 @@ use clap::Args;
 use clap_complete::ArgValueCandidates;
 use serde::Serialize;
 use woodward_api::{Changed, Code, Problem, TaskSummary};
-use woodward_core::{EventSeq, StateKind, TaskId};
+use woodward_core::state::PauseReason;
+use woodward_core::{EventSeq, State, StateKind, TaskId};
 
-use super::distinct;
 use crate::complete;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_secs(20);
 /// Wait until tasks are where they should be; ends early when only you can bring them there
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward wait fix-login --until review\n  woodward wait auth-api docs --until landed --timeout 30m\n\nExit codes: 0 all are there, 12 one needs you, 1 one is over, 124 time is over"
+    before_help = "Examples:\n  woodward wait fix-login --until review\n  woodward wait auth-api docs --until landed --timeout 30m\n\nExit codes: 0 all are there, 12 one needs you, 4 to log in, 13 with its budget;\n1 one is over, 124 time is over"
 )]
 pub(crate) struct Wait {
     /// The tasks: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
@@ -145,16 +145,39 @@ pub(super) async fn until(
             .map(|waited| format!("{}: {}\n", waited.task.name, waited.task.state))
             .collect()
     })?;
-    let failures: Vec<Failure> = settled
-        .iter()
-        .filter_map(|waited| refusal(waited, until))
-        .collect();
+    let mut failures = Vec::new();
+    for waited in &settled {
+        if let Some(mut failure) = refusal(waited, until) {
+            if way(&waited.task, until) == Way::Stuck {
+                failure.exit = why_stuck(session, waited).await?.unwrap_or(failure.exit);
+            }
+            failures.push(failure);
+        }
+    }
     for failure in &failures {
         session.out.failure(failure);
     }
     failures
         .first()
         .map_or(Ok(()), |first| Err(Failure::told(first.exit)))
+}
+
+/// A reason that has an exit code of its own.
+async fn why_stuck(session: &Session, waited: &Waited) -> Outcome<Option<Exit>> {
+    let id = waited.task.id.to_string();
+    let detail = session
+        .insist(async |client| client.task(&id).await)
+        .await?;
+    Ok(match detail.state {
+        State::Paused {
+            reason: PauseReason::Budget(_),
+            ..
+        } => Some(Exit::Limit),
+        State::Failed { .. } if detail.runs.last().is_some_and(|run| run.logged_out) => {
+            Some(Exit::Auth)
+        }
+        _ => None,
+    })
 }
 
 fn refusal(waited: &Waited, until: Until) -> Option<Failure> {
@@ -179,10 +202,9 @@ fn refusal(waited: &Waited, until: Until) -> Option<Failure> {
 
 async fn settle(session: &Session, tasks: &[String], until: Until) -> Outcome<Vec<Waited>> {
     let mut ids: Vec<TaskId> = Vec::new();
-    for task in distinct(tasks) {
-        let task = session.task(task)?;
+    for task in &session.tasks(tasks)? {
         let detail = session
-            .call(async |client| client.task_briefly(&task).await)
+            .call(async |client| client.task_briefly(task).await)
             .await?;
         session.remember(&detail.task.name);
         if !ids.contains(&detail.task.id) {

@@ -294,6 +294,7 @@ mod tests {
                 spent: None,
                 state: "finished".into(),
                 resumable: false,
+                logged_out: false,
                 started_at: sample::NOW - Millis::from_mins(20),
                 finished_at: Some(sample::NOW - Millis::from_mins(1)),
                 note: Some("done".into()),

@@ -41,6 +41,38 @@ fn status_as_json_is_what_the_daemon_said() {
     assert!(asked.query.starts_with("root=%2F"), "{}", asked.query);
 }
 
+/// Each word in brackets in `--help` is another word for a command.
+#[test]
+fn every_alias_in_the_overview_reaches_its_command() {
+    let place = Place::new();
+    let overview = place.run(&["--help"]).stdout;
+    let mut aliases = 0;
+    let listed = overview.split_once("Start:").unwrap().1;
+    let listed = listed.split_once("Options:").unwrap().0;
+    for row in listed.lines().filter(|row| row.ends_with(']')) {
+        let Some((names, listed)) = row.split_once('[') else {
+            continue;
+        };
+        let first = |text: &str| text.trim().split([' ', ',']).next().map(str::to_owned);
+        let names: Vec<String> = names
+            .trim()
+            .split("  ")
+            .next()
+            .unwrap()
+            .split(',')
+            .filter_map(first)
+            .collect();
+        for alias in listed.trim_end_matches(']').split(',') {
+            let alias = alias.rsplit('=').next().unwrap().trim();
+            let ran = place.run(&[alias, "--help"]);
+            let usage = |name: &String| ran.stdout.contains(&format!("Usage: woodward {name}"));
+            assert!(ran.code == 0 && names.iter().any(usage), "{alias}: {ran:?}");
+            aliases += 1;
+        }
+    }
+    assert!(aliases > 12, "{overview}");
+}
+
 #[test]
 fn aliases_mean_the_same() {
     let place = Place::new();
@@ -290,6 +322,24 @@ fn a_dash_means_the_last_task() {
     assert!(here.query.contains("&cwd=%2F"), "{}", here.query);
 }
 
+/// Whatever is done to the tasks before it, `-` is the one that was named before this command.
+#[test]
+fn a_dash_means_the_same_task_in_the_whole_command() {
+    let place = Place::new();
+    let standin = place.daemon(|asked| match asked.route().as_str() {
+        "POST /api/v1/tasks/docs/pause" | "POST /api/v1/tasks/docs/cancel" => {
+            ok(done("docs", "done", &[]))
+        }
+        "POST /api/v1/tasks/prices/cancel" => ok(done("prices", "done", &[])),
+        _ => unknown(asked),
+    });
+    assert_eq!(place.run(&["pause", "docs"]).code, 0);
+    let ran = place.run(&["cancel", "prices", "-", "docs"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    standin.one("POST /api/v1/tasks/prices/cancel");
+    standin.one("POST /api/v1/tasks/docs/cancel");
+}
+
 #[test]
 fn quiet_leaves_only_the_answer() {
     let place = Place::new();
@@ -332,6 +382,26 @@ fn trouble_is_listed_and_fails() {
     all is well
     ");
     assert_eq!(standin.asked().len(), 2);
+}
+
+/// What says itself what to do is no work for `--fix`.
+#[test]
+fn a_fix_is_offered_only_where_there_is_one() {
+    let place = Place::new();
+    let _standin = place.daemon(|_| {
+        ok(Diagnosis {
+            checks: vec![Check {
+                name: "prices.json".into(),
+                state: CheckState::Bad,
+                found: "makes no sense".into(),
+                fix: Some("repair it".into()),
+            }],
+        })
+    });
+    let ran = place.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("repair it"), "{ran:?}");
+    assert!(!ran.stderr.contains("--fix"), "{ran:?}");
 }
 
 #[test]

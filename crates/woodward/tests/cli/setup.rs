@@ -93,6 +93,25 @@ fn a_gate_that_fails_is_told() {
     assert!(written.contains("\n  # - name: test\n"), "{written}");
 }
 
+/// As in a fresh `cargo new`: the daemon would call such a gate broken, with every task.
+#[test]
+fn a_gate_that_ran_no_test_is_a_comment() {
+    let place = Place::new();
+    let _standin = daemon(&place);
+    let rule = "test:\n\t@echo 'test result: ok. 0 passed; 0 failed; 0 ignored'\n";
+    std::fs::write(place.shop().join("Makefile"), format!("all:\n\n{rule}")).unwrap();
+    let seen = place.run(&["init", "-q"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    for words in ["gate test: fails now", "it ran no test"] {
+        assert!(seen.stdout.contains(words), "{}", seen.stdout);
+    }
+    let written = std::fs::read_to_string(place.shop().join("woodward.yaml")).unwrap();
+    assert!(
+        written.contains("  # Did not pass when it was tried: it ran no test\n  # - name: test\n"),
+        "{written}"
+    );
+}
+
 /// What `init` says where only these programs are installed.
 fn init_with(programs: &[&str]) -> (String, String, String) {
     use std::os::unix::fs::PermissionsExt as _;

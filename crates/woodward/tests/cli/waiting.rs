@@ -52,6 +52,68 @@ fn daemon() -> impl Fn(&Asked) -> Reply + Send + Sync {
     }
 }
 
+/// Who waits in a script learns what is missing from the exit code.
+#[test]
+fn a_missing_login_and_a_used_up_budget_have_codes_of_their_own() {
+    use woodward_api::RunView;
+    use woodward_core::budget::Limit;
+    use woodward_core::state::{Failure, PauseReason, ResumePoint};
+    use woodward_core::{Note, RunId, Timestamp};
+
+    let run = |logged_out: bool| RunView {
+        id: RunId::new(uuid::Uuid::nil()),
+        purpose: "first".into(),
+        agent: "claude-code".into(),
+        model: None,
+        session: None,
+        spent: None,
+        state: "finished".into(),
+        resumable: false,
+        logged_out,
+        started_at: sample::NOW,
+        finished_at: Some(sample::NOW),
+        note: None,
+        exit_code: Some(1),
+        cpu_ms: None,
+        memory_peak_bytes: None,
+        output_bytes: None,
+    };
+    let failed = || State::Failed {
+        failure: Failure::NeedsPerson {
+            note: Note::from("Claude Code is not logged in"),
+        },
+    };
+    let paused = || State::Paused {
+        reason: PauseReason::Budget(Limit::Tokens { used: 2, max: 1 }),
+        back: ResumePoint::Queue {
+            purpose: woodward_core::state::Purpose::First,
+            run_at: Timestamp(0),
+        },
+    };
+    for (state, kind, logged_out, code) in [
+        (failed(), StateKind::Failed, true, 4),
+        (failed(), StateKind::Failed, false, 12),
+        (paused(), StateKind::Paused, false, 13),
+    ] {
+        let place = Place::new();
+        let _standin = place.daemon(move |asked| {
+            if asked.path == "/api/v1/changes" {
+                return ok(Changed {
+                    seq: EventSeq(1),
+                    bells: 0,
+                });
+            }
+            ok(TaskDetail {
+                state: state.clone(),
+                runs: vec![run(logged_out)],
+                ..detail(kind, Level::Broken)
+            })
+        });
+        let ran = place.run(&["wait", "docs", "--until", "review"]);
+        assert_eq!(ran.code, code, "{ran:?}");
+    }
+}
+
 #[test]
 fn a_wait_ends_with_the_change_it_waits_for() {
     let place = Place::new();

@@ -118,6 +118,38 @@ fn the_form_with_reactions_is_understood_and_doctor_names_what_is_not_active() {
 }
 
 #[test]
+fn prices_that_make_no_sense_are_told_by_doctor() {
+    let scene = with(SHELL_AGENT);
+    let own = scene.daemon.home().join(".config/woodward");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("prices.json"), "{ \"models\": [").unwrap();
+    let ran = scene.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("prices.json makes no sense"), "{ran:?}");
+    assert!(!ran.stderr.contains("--fix"), "{ran:?}");
+}
+
+#[test]
+fn a_task_is_shown_with_the_agent_that_really_works_on_it() {
+    let scene = with(
+        "orchestrator: { agent: [gone, shell] }\nagents:\n  shell: { command: sh }\n  \
+         gone: { kind: claude-code, command: [/nonexistent/claude] }\n",
+    );
+    scene.ok(&["init", "-q"]);
+    scene.create("one", "exit 0");
+    scene.ok(&["create", "later"]);
+    scene.ok(&["wait", "one", "--timeout", "180s"]);
+    let agent = |name: &str| {
+        let all = scene.status();
+        let task = all.into_iter().find(|task| task.name.as_str() == name);
+        task.unwrap().agent
+    };
+    assert_eq!(scene.show("one").runs[0].agent, "shell");
+    assert_eq!(agent("one"), "shell");
+    assert_eq!(agent("later"), "gone", "the first choice until one works");
+}
+
+#[test]
 fn a_wrong_file_is_told_with_its_line_and_nothing_starts_under_it() {
     for (rules, words) in [
         (

@@ -114,6 +114,108 @@ fn tasks_answer_to_prefix_id_branch_dot_and_dash() {
     let here = scene.worktree("fix-login");
     let ran = scene.daemon.run(&here, &["show", "."]);
     assert!(ran.stdout.starts_with("fix-login"), "{ran:?}");
+    // So do they where another one comes after them.
+    for (name, given) in [
+        ("by-prefix", "fix"),
+        ("by-id", &id),
+        ("by-branch", "woodward/fix-login/1"),
+        ("by-dot", "."),
+    ] {
+        let ran = scene.daemon.run(&here, &["create", name, "--after", given]);
+        assert_eq!(ran.code, 0, "{given}: {ran:?}");
+        let after = scene.show(name).after;
+        assert_eq!(after[0].as_str(), "fix-login", "{given}");
+    }
+    let create = ["create", "x", "--after", "fix-logni"];
+    scene.refused(&create, 5, &["fix-logni", "did you mean `fix-login`?"]);
+    scene.refused(&["create", "x", "--after", "by"], 5, &["could be any of"]);
+}
+
+/// Every verb on a task in every state: what is refused is refused in a person's words, with a
+/// command to type next.
+#[test]
+fn every_verb_in_every_wrong_state_says_what_to_do() {
+    let (scene, _) = crate::cast::assemble();
+    scene.ok(&["create", "gone"]);
+    scene.ok(&["cancel", "gone"]);
+    let all = || crate::cast::STATES.into_iter().chain(["gone"]);
+    let verbs: [(&[&str], &[&str]); 9] = [
+        (&["pause"], &["draft", "failed", "gone"]),
+        (&["approve"], &["review", "landing"]),
+        (&["merge"], &["review", "landing"]),
+        (&["reject", "-m", "no"], &["review", "landing"]),
+        (&["resume"], &["paused"]),
+        (&["retry"], &["failed", "gone"]),
+        (&["answer", "yes"], &["waiting"]),
+        (&["prompt", "more"], &["waiting", "gone"]),
+        (&["undo"], &["gone"]),
+    ];
+    for (words, states) in verbs {
+        let verb = words[0];
+        let is_named = |state: &str| states.contains(&state);
+        // For these the states are named in which they are refused, else those in which not.
+        let by_refusal = matches!(verb, "pause" | "prompt");
+        for state in all().filter(|state| is_named(state) == by_refusal) {
+            let mut args = vec![verb, state];
+            args.extend(&words[1..]);
+            let ran = scene.refused(&args, 1, &[state, "↳"]);
+            for leaked in ["no meaning", "does not apply", "prompt_given"] {
+                assert!(!ran.stderr.contains(leaked), "{args:?}: {ran:?}");
+            }
+            let hint = ran.stderr.lines().find(|line| line.contains('↳'));
+            assert!(hint.unwrap().contains("woodward "), "{args:?}: {ran:?}");
+        }
+    }
+    let other = scene.repo.head("main");
+    let ran = scene.refused(&["approve", "review", "--commit", &other], 1, &["commit"]);
+    assert!(ran.hinted("diff").contains("review"), "{ran:?}");
+}
+
+#[test]
+fn what_has_landed_says_how_it_is_taken_back() {
+    let scene = Scene::new("");
+    scene.create("one", "echo x > x");
+    scene.land("one");
+    for args in [
+        &["cancel", "one"][..],
+        &["pause", "one"],
+        &["resume", "one"],
+        &["reject", "one", "-m", "no"],
+        &["answer", "one", "yes"],
+    ] {
+        let ran = scene.refused(args, 1, &["one"]);
+        assert!(ran.hinted("undo").contains("one"), "{args:?}: {ran:?}");
+    }
+}
+
+/// What a used-up budget needs is what `status` says, and `resume` alone says it too.
+#[test]
+fn a_used_up_budget_is_raised_by_the_command_that_is_shown() {
+    let scene = Scene::of(woodward_testkit::TestRepo::with(&[(
+        "woodward.yaml",
+        "agent: { command: sh, usage: { input: /in, output: /out, perStep: true } }\n\
+         budget: { tokens: 100 }\n",
+    )]));
+    scene.ok(&["init", "-q"]);
+    let spend = format!(
+        "[ -e '{mark}' ] && {{ echo x > x; exit 0; }}\n{leave}\necho '{{\"in\": 90, \"out\": 60}}'\n{wait}",
+        mark = scene.mark("spent").display(),
+        leave = scene.leave("spent"),
+        wait = scene.await_mark("never"),
+    );
+    scene.create("one", &spend);
+    scene.wait("one", "paused");
+    let ran = scene.refused(&["resume", "one"], 13, &["150 of 100 tokens used"]);
+    assert!(ran.stderr.contains("woodward.yaml"), "{ran:?}");
+    let command = scene.show("one").task.attention.command.unwrap();
+    assert_eq!(command, "woodward resume one --budget tokens=300");
+    assert_eq!(ran.hinted("resume"), command, "{ran:?}");
+    let less = ["resume", "one", "--budget", "tokens=120"];
+    scene.refused(&less, 13, &["150 of 120 tokens used"]);
+    scene.type_in(&command);
+    scene.ok(&["wait", "one", "--until", "review", "--timeout", "180s"]);
+    let wrong = ["resume", "one", "--budget", "plenty"];
+    scene.refused(&wrong, 2, &["usd=AMOUNT"]);
 }
 
 #[test]

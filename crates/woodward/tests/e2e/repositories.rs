@@ -186,3 +186,94 @@ fn a_repository_that_moved_away_stops_only_its_own_tasks() {
     scene.create("one", "echo x > x\nexit 0");
     scene.land("one");
 }
+
+/// A stand-in for git-lfs: what is large lies in a directory, and git has only where.
+fn with_large_files() -> Scene {
+    let repo = TestRepo::empty();
+    let store = repo.around().join("large");
+    std::fs::create_dir(&store).expect("a directory");
+    let store = store.display();
+    let filter = repo.around().join("lfs");
+    let text = format!(
+        "#!/bin/sh\nset -e\ncase $1 in\nclean)\n  t=$(mktemp '{store}/new.XXXXXX'); cat > \"$t\"\n  \
+         s=$(sha256sum < \"$t\" | cut -c1-64); mv \"$t\" '{store}'/$s\n  \
+         printf 'large file\\noid %s\\n' $s;;\n\
+         smudge) s=$(sed -n 's/^oid //p'); cat '{store}'/$s;;\nesac\n"
+    );
+    std::fs::write(&filter, text).expect("a file");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&filter, executable).expect("a file of ours");
+    filter_is(&repo, &filter.display().to_string());
+    let attributes = "*.bin filter=lfs diff=lfs merge=lfs -text\n";
+    repo.commit("large", &[(".gitattributes", attributes), ("a.bin", "one")]);
+    assert!(repo.git(&["show", "HEAD:a.bin"]).starts_with("large file"));
+    ready(repo)
+}
+
+fn filter_is(repo: &TestRepo, program: &str) {
+    for deed in ["clean", "smudge"] {
+        let key = format!("filter.lfs.{deed}");
+        repo.git(&["config", &key, &format!("'{program}' {deed}")]);
+    }
+    repo.git(&["config", "filter.lfs.required", "true"]);
+}
+
+/// Large files are whole wherever people and agents look, and small wherever git looks.
+#[test]
+fn large_files_are_whole_for_agents_and_after_landing() {
+    let scene = with_large_files();
+    let work = "[ \"$(cat a.bin)\" = one ] || exit 9\nprintf two > a.bin\ngit add a.bin\n\
+                git commit -qm two\nprintf more > b.bin\nexit 0";
+    scene.create("one", work);
+    scene.land("one");
+    assert_eq!(scene.repo.read("a.bin"), "two");
+    assert_eq!(scene.repo.read("b.bin"), "more");
+    for file in ["main:a.bin", "main:b.bin"] {
+        let kept = scene.repo.git(&["show", file]);
+        assert!(kept.starts_with("large file\noid "), "{file}: {kept}");
+    }
+    assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
+    // The next one begins with what has landed.
+    scene.create(
+        "two",
+        "[ \"$(cat a.bin b.bin)\" = twomore ] && printf 3 > a.bin",
+    );
+    scene.land("two");
+    assert_eq!(scene.repo.read("a.bin"), "3");
+    scene.repo.fsck();
+}
+
+/// Without its filter nobody works on half a tree, and nothing is written over with what git keeps.
+#[test]
+fn a_missing_filter_stops_with_its_name_and_loses_nothing() {
+    let scene = with_large_files();
+    let filter = scene.repo.around().join("lfs").display().to_string();
+    scene.create("ready", "printf two > a.bin\nexit 0");
+    scene.wait("ready", "review");
+    filter_is(&scene.repo, "/nonexistent/lfs");
+    scene.create("late", "cat a.bin > seen.txt\nexit 0");
+    let why = scene.failed("late");
+    assert!(why.contains("lfs"), "{why}");
+    assert!(
+        scene.show("late").runs.is_empty(),
+        "no agent saw half a tree"
+    );
+    scene.ok(&["merge", "ready"]);
+    scene.run(&["wait", "ready", "--until", "landed", "--timeout", "60s"]);
+    let here = scene.repo.read("a.bin");
+    assert!(["one", "two"].contains(&here.as_str()), "{here}");
+    // With its filter everything goes on.
+    filter_is(&scene.repo, &filter);
+    scene.ok(&["retry", "late"]);
+    scene.lands_by_itself("ready");
+    scene.land("late");
+    let seen = scene.repo.read("seen.txt");
+    assert!(["one", "two"].contains(&seen.as_str()), "{seen}");
+    assert!(
+        scene
+            .repo
+            .git(&["show", "main:a.bin"])
+            .starts_with("large file")
+    );
+    scene.repo.fsck();
+}

@@ -1,6 +1,7 @@
 //! Real Claude Code in a terminal.
 
 use woodward_agents::permission::Mode;
+use woodward_agents::terminal;
 use woodward_agents::terminal::tmux::{self, Session};
 use woodward_agents::{Ending, Event, Kind, Letter, Question, QuickGate, Spec, StopCheck};
 use woodward_testkit::patience::until;
@@ -110,7 +111,7 @@ fn a_long_message_arrives_exact_although_the_person_is_in_copy_mode() {
             "env".into(),
             mark,
             WOODWARD.into(),
-            "view".into(),
+            terminal::VIEW.into(),
             run.dir.display().to_string(),
         ],
     };

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
+use woodward_agents::terminal;
 use woodward_agents::terminal::tmux::{self, Session};
 use woodward_testkit::patience::until;
 
@@ -12,7 +13,7 @@ const ECHO: &str = "echo ready; while read line; do echo \"heard $line\"; done";
 
 fn session(scene: &Scene, run: &Run, name: &str) -> Session {
     let mark = format!("WOODWARD_STATE_DIR={}", scene.around().display());
-    let words = ["env", &mark, WOODWARD, "view"];
+    let words = ["env", &mark, WOODWARD, terminal::VIEW];
     let mut client: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
     client.push(run.dir.display().to_string());
     Session {

@@ -6,6 +6,7 @@ use woodward_api::Check;
 use woodward_core::Millis;
 
 use super::{bad, good, note};
+use crate::agent::price::{Prices, own_table};
 use crate::clock;
 use crate::config::OwnDaemon;
 use crate::engine::Engine;
@@ -49,6 +50,13 @@ impl Engine {
                 "daemon.yaml",
                 problem,
                 "repair it; until then nothing in it counts",
+            ));
+        }
+        if let Err(problem) = Prices::load(&own_table()) {
+            checks.push(bad(
+                "prices.json",
+                problem,
+                "repair it, then: woodward down && woodward up; until then only the built-in prices count",
             ));
         }
         checks.push(room("disk", self.inner.options.paths.state()));

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use woodward_core::Millis;
 use woodward_engine::config::detect::Proposal;
-use woodward_engine::config::render;
+use woodward_engine::config::{GateSpec, render, trial};
 
 use crate::render::time::span;
 use crate::session::Session;
@@ -18,6 +19,8 @@ use crate::session::Session;
 const TRY_MAX: Duration = Duration::from_secs(600);
 /// How often the progress line moves.
 const TICK: Duration = Duration::from_millis(100);
+/// How much of what a gate prints is read.
+const OUTPUT_MAX: u64 = 16 * 1024 * 1024;
 
 /// A gate that was run once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,7 +66,7 @@ pub(super) async fn try_each(
             let name = proposal.gate.name.to_string();
             let bar = announce(session, &name, &command);
             let started = Instant::now();
-            let (passed, how) = try_one(root, &proposal.gate.command.argv()).await;
+            let (passed, how) = try_one(root, &proposal.gate).await;
             if let Some(bar) = bar {
                 bar.finish_and_clear();
             }
@@ -96,7 +99,8 @@ fn announce(session: &Session, name: &str, command: &str) -> Option<ProgressBar>
     Some(bar)
 }
 
-async fn try_one(root: &Path, argv: &[String]) -> (bool, String) {
+async fn try_one(root: &Path, gate: &GateSpec) -> (bool, String) {
+    let argv = gate.command.argv();
     let Some((program, args)) = argv.split_first() else {
         return (false, "it is empty".into());
     };
@@ -104,18 +108,24 @@ async fn try_one(root: &Path, argv: &[String]) -> (bool, String) {
         .args(args)
         .current_dir(root)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn();
     let mut child = match child {
         Ok(child) => child,
         Err(error) => return (false, format!("could not be started: {error}")),
     };
-    match tokio::time::timeout(TRY_MAX, child.wait()).await {
-        Ok(Ok(status)) => match status.code() {
-            Some(code) => (status.success(), format!("exit {code}")),
-            None => (false, status.to_string()),
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let ended = async {
+        let (out, err) = tokio::join!(printed(out), printed(err));
+        child.wait().await.map(|status| (status, out + &err))
+    };
+    match tokio::time::timeout(TRY_MAX, ended).await {
+        // Where it passes here and is broken for the daemon, no task would ever be done.
+        Ok(Ok((status, output))) => match trial::judged(gate.kind, status, &output) {
+            Ok(()) => (true, String::from("exit 0")),
+            Err(why) => (false, why),
         },
         Ok(Err(error)) => (false, error.to_string()),
         Err(_) => (
@@ -123,4 +133,17 @@ async fn try_one(root: &Path, argv: &[String]) -> (bool, String) {
             format!("not over after {}", Millis::from_secs(TRY_MAX.as_secs())),
         ),
     }
+}
+
+/// What a gate prints, as far as it is looked at; the rest is let by, so that it never has to wait.
+async fn printed(from: Option<impl AsyncRead + Unpin>) -> String {
+    let Some(mut from) = from else {
+        return String::new();
+    };
+    let mut bytes = Vec::new();
+    let mut kept = (&mut from).take(OUTPUT_MAX);
+    // What can't be read was not printed.
+    let _ = kept.read_to_end(&mut bytes).await;
+    let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
+    String::from_utf8_lossy(&bytes).into_owned()
 }
