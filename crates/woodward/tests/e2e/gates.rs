@@ -359,3 +359,33 @@ fn builds_share_job_tokens_and_make_only_where_it_may() {
     let verdicts: Vec<&str> = gates.iter().map(|gate| gate.verdict.as_str()).collect();
     assert_eq!(verdicts, ["pass", "pass", "pass"], "{gates:#?}");
 }
+
+/// A project whose only gate is this one, from now on.
+fn now_the_gate_is(scene: &Scene, gate: &str) {
+    let config = format!("{}gates:\n- {gate}\n", crate::scene::SHELL_AGENT);
+    scene.repo.commit("gates", &[("woodward.yaml", &config)]);
+}
+
+#[test]
+fn what_another_definition_said_is_no_answer() {
+    let scene = Scene::new("");
+    let commit = scene.repo.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    now_the_gate_is(&scene, "{ name: test, command: 'echo old; exit 1' }");
+    let ran = scene.run(&["gate", "run", &commit]);
+    assert_eq!(ran.code, 10, "{ran:#?}");
+    now_the_gate_is(&scene, "{ name: test, command: 'echo new; exit 0' }");
+    scene.ok(&["gate", "run", &commit]);
+}
+
+#[test]
+fn a_gate_that_was_broken_runs_again_when_it_is_asked_again() {
+    let scene = Scene::new("");
+    let tool = scene.mark("tool");
+    let gate = format!("test -e {} || exit 127; exit 0", tool.display());
+    now_the_gate_is(&scene, &format!("{{ name: test, command: '{gate}' }}"));
+    let ran = scene.run(&["gate", "run"]);
+    assert_ne!(ran.code, 0, "{ran:#?}");
+    assert!(ran.stdout.contains("broken"), "{ran:#?}");
+    scene.give("tool");
+    scene.ok(&["gate", "run"]);
+}
