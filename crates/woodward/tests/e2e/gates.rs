@@ -389,3 +389,21 @@ fn a_gate_that_was_broken_runs_again_when_it_is_asked_again() {
     scene.give("tool");
     scene.ok(&["gate", "run"]);
 }
+
+#[test]
+fn what_took_too_long_is_looked_at_again_with_more_time() {
+    let scene = Scene::new("");
+    let ready = scene.mark("ready");
+    let gate = |timeout: &str| {
+        let wait = format!("until test -e {}; do sleep 0.02; done", ready.display());
+        format!("{{ name: test, command: 'echo begun; {wait}', timeout: {timeout} }}")
+    };
+    now_the_gate_is(&scene, &gate("1s"));
+    let commit = scene.repo.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    let ran = scene.run(&["gate", "run", &commit]);
+    assert_eq!(ran.code, 10, "{ran:#?}");
+    scene.give("ready");
+    now_the_gate_is(&scene, &gate("1m"));
+    let ran = scene.ok(&["gate", "run", &commit]).stdout;
+    assert!(!ran.contains("known from before"), "{ran}");
+}
