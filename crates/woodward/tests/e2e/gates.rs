@@ -407,3 +407,35 @@ fn what_took_too_long_is_looked_at_again_with_more_time() {
     let ran = scene.ok(&["gate", "run", &commit]).stdout;
     assert!(!ran.contains("known from before"), "{ran}");
 }
+
+#[test]
+fn what_a_gate_runs_and_tests_that_are_moved_away_need_a_persons_look() {
+    let scene = scene(
+        "- { name: test, command: sh check.sh }\n",
+        "review: risky\n",
+    );
+    let files = [
+        ("check.sh", "echo '1 passed in 0.01s'\n"),
+        ("tests/test_a.py", "def test_a():\n    assert True\n"),
+    ];
+    scene.repo.commit("tests", &files);
+    scene.create("plain", "echo 1 > plain.txt; exit 0");
+    scene.lands_by_itself("plain");
+    for (task, script, risk) in [
+        (
+            "script",
+            "echo true >> check.sh; exit 0",
+            "changes what a gate runs (check.sh)",
+        ),
+        (
+            "moves",
+            "git mv tests/test_a.py tests/test_a.py.bak; exit 0",
+            "removes tests (tests/test_a.py)",
+        ),
+    ] {
+        scene.create(task, script);
+        scene.wait(task, "review");
+        let risks = scene.show(task).risks;
+        assert_eq!(risks, [risk], "{task}");
+    }
+}
