@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, Limit, Spend};
-use crate::gate::GateReport;
+use crate::gate::{GateKind, GateReport};
 use crate::id::{
     CommitId, Epoch, EventId, IntentId, MessageId, RunId, TaskId, TreeId, Version, WorkerId,
 };
@@ -228,6 +228,9 @@ pub enum Fact {
         commit: CommitId,
         /// The gates.
         gates: Vec<GateName>,
+        /// Their kinds, in the same order. Where none is said, it is a gate of no special kind.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        kinds: Vec<GateKind>,
     },
     /// The gates could not really be run on the merged tree.
     LandingBroken {

@@ -4,6 +4,7 @@
 
 mod weakened;
 
+use weakened::is_test_file;
 pub use weakened::{may_hold_tests, weakened};
 
 use alloc::string::String;
@@ -24,6 +25,8 @@ pub const FILES_MANY: usize = 20;
 pub struct Touched {
     /// Its path.
     pub path: String,
+    /// What it was called before, if it was moved.
+    pub was: Option<String>,
     /// Lines added and removed; `None` for a binary file.
     pub lines: Option<(u64, u64)>,
 }
@@ -36,6 +39,8 @@ pub enum Signal {
     Rules(String),
     /// How the project is built and tested elsewhere.
     Ci(String),
+    /// What a gate's command runs.
+    Gate(String),
     /// How its tests are run.
     TestRules(String),
     /// Tests that are gone.
@@ -66,6 +71,7 @@ impl fmt::Display for Signal {
         match self {
             Self::Rules(path) => write!(f, "changes Woodward's own rules ({path})"),
             Self::Ci(path) => write!(f, "changes CI ({path})"),
+            Self::Gate(path) => write!(f, "changes what a gate runs ({path})"),
             Self::TestRules(path) => write!(f, "changes how tests are run ({path})"),
             Self::TestsRemoved(what) => write!(f, "removes tests ({what})"),
             Self::TestsSkipped(what) => write!(f, "skips tests ({what})"),
@@ -88,6 +94,11 @@ const CI: &[&str] = &[
     ".buildkite",
     "Jenkinsfile",
     "azure-pipelines.yml",
+    ".travis.yml",
+    ".drone.yml",
+    "bitbucket-pipelines.yml",
+    ".woodpecker.yml",
+    ".woodpecker",
 ];
 const TEST_RULES: &[&str] = &[
     "pytest.ini",
@@ -135,10 +146,16 @@ const SECURITY: &[&str] = &[
 pub fn signals(change: &[Touched]) -> Vec<Signal> {
     let mut found: Vec<Signal> = Vec::new();
     for file in change {
-        if let Some(signal) = of(file)
-            && !found.iter().any(|other| same_kind(other, &signal))
-        {
-            found.push(signal);
+        // What was moved away is gone from where it was.
+        let was = file.was.as_deref();
+        let moved = was.filter(|was| is_test_file(was) && !is_test_file(&file.path));
+        let moved = moved.map(|was| Signal::TestsRemoved(was.into()));
+        let before = was.and_then(|was| of(was, file.lines));
+        let now = of(&file.path, file.lines);
+        for signal in [before, now, moved].into_iter().flatten() {
+            if !found.iter().any(|other| same_kind(other, &signal)) {
+                found.push(signal);
+            }
         }
     }
     let lines = change
@@ -154,6 +171,36 @@ pub fn signals(change: &[Touched]) -> Vec<Signal> {
     }
     found.sort();
     found
+}
+
+/// What of a change the command of a gate runs: files that it names, and the rules of `make` and `just`.
+/// Words are taken as the shell would, as far as that is plain.
+pub fn runs(command: &str, paths: &[String]) -> Option<Signal> {
+    let cut = |c: char| c.is_whitespace() || ";&|()<>\"'`=".contains(c);
+    let words: Vec<&str> = command.split(cut).filter(|word| !word.is_empty()).collect();
+    let names = |tool: &str| {
+        words
+            .iter()
+            .any(|word| word.rsplit('/').next() == Some(tool))
+    };
+    let (make, just) = (names("make") || names("gmake"), names("just"));
+    let elsewhere = words.contains(&"cd");
+    let is_run = |path: &&String| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let lower = name.to_ascii_lowercase();
+        let is_named = words.iter().any(|word| {
+            let word = word.trim_start_matches("./");
+            let inside = path.strip_suffix(word).is_some_and(|it| it.ends_with('/'));
+            path.as_str() == word || (elsewhere && !word.is_empty() && inside)
+        });
+        is_named
+            || (make && (matches!(&*lower, "makefile" | "gnumakefile") || lower.ends_with(".mk")))
+            || (just && (matches!(&*lower, "justfile" | ".justfile") || lower.ends_with(".just")))
+    };
+    paths
+        .iter()
+        .find(is_run)
+        .map(|path| Signal::Gate(path.clone()))
 }
 
 /// The files that match none of the patterns; none where there is no pattern.
@@ -175,8 +222,7 @@ fn same_kind(a: &Signal, b: &Signal) -> bool {
     core::mem::discriminant(a) == core::mem::discriminant(b)
 }
 
-fn of(file: &Touched) -> Option<Signal> {
-    let path = file.path.as_str();
+fn of(path: &str, lines: Option<(u64, u64)>) -> Option<Signal> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let first = path.split('/').next().unwrap_or(path);
     let lower = path.to_ascii_lowercase();
@@ -196,7 +242,7 @@ fn of(file: &Touched) -> Option<Signal> {
         || parts.any(|part| SECURITY.iter().any(|word| part.starts_with(word)))
     {
         Signal::Security(given())
-    } else if file.lines.is_none() {
+    } else if lines.is_none() {
         Signal::Binary(given())
     } else {
         return None;
@@ -212,6 +258,7 @@ mod tests {
     fn touched(path: &str) -> Touched {
         Touched {
             path: path.into(),
+            was: None,
             lines: Some((3, 1)),
         }
     }
@@ -248,6 +295,73 @@ mod tests {
     }
 
     #[test]
+    fn what_was_moved_is_judged_by_its_old_name_too() {
+        let moved = |was: &str, path: &str| {
+            let file = Touched {
+                was: Some(was.into()),
+                lines: Some((0, 0)),
+                ..touched(path)
+            };
+            let said = signals(&[file]);
+            said.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            moved(".github/workflows/ci.yml", "old/ci.yml"),
+            ["changes CI (.github/workflows/ci.yml)"]
+        );
+        assert_eq!(
+            moved("conftest.py", "conftest.py.bak"),
+            ["changes how tests are run (conftest.py)"]
+        );
+        for (was, path) in [
+            ("test_a.py", "test_a.py.bak"),
+            ("tests/cart.rs", "attic/cart.rs"),
+            ("src/cart.spec.ts", "src/cart.ts"),
+        ] {
+            assert_eq!(moved(was, path), [alloc::format!("removes tests ({was})")]);
+        }
+        assert_eq!(moved("tests/a.rs", "tests/b.rs"), [""; 0]);
+        assert_eq!(moved("src/a.rs", "src/b.rs"), [""; 0]);
+    }
+
+    #[test]
+    fn every_usual_ci_is_known() {
+        for path in [
+            ".travis.yml",
+            ".drone.yml",
+            "bitbucket-pipelines.yml",
+            ".woodpecker.yml",
+        ] {
+            assert_eq!(said(&[path]), [alloc::format!("changes CI ({path})")]);
+        }
+    }
+
+    #[test]
+    fn what_a_gate_runs_is_what_its_command_names() {
+        let run = |command: &str, path: &str| runs(command, &[path.into()]).is_some();
+        for (command, path) in [
+            ("sh check.sh", "check.sh"),
+            ("./ci/check --all", "ci/check"),
+            ("FAST=1 sh -c 'bash ci/check.sh && true'", "ci/check.sh"),
+            ("cd web && sh check.sh", "web/check.sh"),
+            ("make test", "Makefile"),
+            ("cd web; make -j2", "web/rules.mk"),
+            ("just test", ".justfile"),
+        ] {
+            assert!(run(command, path), "{command}: {path}");
+        }
+        for (command, path) in [
+            ("sh check.sh", "web/check.sh"),
+            ("cargo test", "src/test"),
+            ("cargo test", "Makefile"),
+            ("pytest tests", "tests/test_a.py"),
+            ("cd web && npm test", "web/index.ts"),
+        ] {
+            assert!(!run(command, path), "{command}: {path}");
+        }
+    }
+
+    #[test]
     fn only_what_matches_no_pattern_is_outside() {
         let paths = ["src/cart/add.rs", "docs/cart.md", "Cargo.toml"].map(String::from);
         let scope = ["src/cart/".to_string(), "*.md".to_string()];
@@ -259,11 +373,13 @@ mod tests {
     fn much_and_binary_are_reasons() {
         let logo = Touched {
             path: "logo.png".into(),
+            was: None,
             lines: None,
         };
         assert_eq!(signals(&[logo]), [Signal::Binary("logo.png".into())]);
         let much = Touched {
             path: "src/main.rs".into(),
+            was: None,
             lines: Some((LINES_MANY, 1)),
         };
         assert_eq!(

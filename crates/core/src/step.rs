@@ -259,7 +259,11 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::LandingConflicted { commit, files } => {
             landing::conflicted(change, commit, files, policy)
         }
-        Fact::LandingFailed { commit, gates } => landing::failed(change, commit, gates, policy),
+        Fact::LandingFailed {
+            commit,
+            gates,
+            kinds,
+        } => landing::failed(change, commit, gates, kinds, policy),
         Fact::LandingBroken { commit, note } => {
             landing::broken(change, commit, note, policy, event.roll)
         }

@@ -9,11 +9,12 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use woodward_core::budget::Limit;
 use woodward_core::radar::foresee::{Reach, common as in_common, companions, held_back, intersect};
 use woodward_core::radar::text::{Edited, Hunk, Meets, regions};
 use woodward_core::radar::{Change, Entry, Side, meet};
 use woodward_core::reaction::pattern::matches;
-use woodward_core::state::{Failure, Purpose};
+use woodward_core::state::{Failure, PauseReason, Purpose, ResumePoint};
 use woodward_core::time::Timestamp;
 use woodward_core::{Note, Policy, State, Task, TaskId};
 
@@ -132,6 +133,33 @@ fn nobody_waits_for_what_failed_for_another_branch_or_against_a_persons_word() {
     assert_eq!(
         held_back(&[working(1), fresh(2)], &lock, &ignored, &BTreeSet::new()),
         []
+    );
+}
+
+#[test]
+fn nobody_waits_for_what_a_person_or_a_budget_stopped() {
+    let both = declares(&["src/**"]);
+    let reaches = BTreeMap::from([(task_id(1), both.clone()), (task_id(2), both)]);
+    let paused = |reason| {
+        let back = ResumePoint::Queue {
+            purpose: Purpose::First,
+            run_at: Timestamp(0),
+        };
+        let mut task = task(1, State::Paused { reason, back });
+        task.worktree = Some(worktree(&task));
+        task
+    };
+    for reason in [
+        PauseReason::Person(Note::from("later")),
+        PauseReason::Budget(Limit::Tokens { used: 2, max: 1 }),
+    ] {
+        assert_eq!(held(&[paused(reason), fresh(2)], &reaches), []);
+    }
+    // What a rule holds goes on by itself.
+    let held_by_rule = paused(PauseReason::Rule(Note::from("behind another")));
+    assert_eq!(
+        held(&[held_by_rule, fresh(2)], &reaches),
+        [(task_id(2), task_id(1))]
     );
 }
 

@@ -10,7 +10,7 @@ use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::effect::DependencyNews;
 use woodward_core::event::{Fault, Outcome};
 use woodward_core::fix::FixBudget;
-use woodward_core::gate::{GateReport, Verdict};
+use woodward_core::gate::{GateKind, GateReport, Verdict};
 use woodward_core::policy::ReviewRule;
 use woodward_core::state::{
     Approver, Delay, Evidence, Failure, PauseReason, Purpose, Question, ResumePoint,
@@ -303,6 +303,37 @@ fn a_failing_gate_goes_back_to_the_agent_and_then_passes() {
     story.gate_says(11, Verdict::Pass);
     assert!(story.is(StateKind::Review));
     assert_eq!(story.0.task.tally.fixes.total, 1);
+}
+
+#[test]
+fn a_limit_for_a_kind_of_gate_holds_in_the_queue_too() {
+    let policy = || {
+        let mut policy = Policy::default();
+        policy.fix.per_kind_max.lint = Some(0);
+        policy
+    };
+    let failed = |kinds| Fact::LandingFailed {
+        commit: commit(10),
+        gates: vec![gate("test"), gate("style")],
+        kinds,
+    };
+    let mut story = Story::landing(policy());
+    story.tell(failed(vec![GateKind::Test, GateKind::Lint]));
+    assert_eq!(
+        story.failure(),
+        &Failure::FixesSpent {
+            gate: Some(gate("style"))
+        }
+    );
+    // What older versions wrote says nothing of kinds.
+    let mut old = serde_json::to_value(failed(vec![GateKind::Lint])).expect("JSON");
+    old["landing_failed"]
+        .as_object_mut()
+        .expect("its parts")
+        .remove("kinds");
+    let mut story = Story::landing(policy());
+    story.tell(serde_json::from_value(old).expect("it is read"));
+    assert!(matches!(story.purpose(), Purpose::Fix { .. }));
 }
 
 #[test]
@@ -719,6 +750,7 @@ fn a_merged_tree_that_fails_its_gates_is_a_fix_cycle() {
     story.tell(Fact::LandingFailed {
         commit: commit(10),
         gates: gates.clone(),
+        kinds: vec![],
     });
     assert_eq!(story.purpose(), &Purpose::Fix { gates });
     assert_eq!(story.0.task.tally.fixes.total, 1);
@@ -767,6 +799,7 @@ fn nothing_stops_a_landing_under_way() {
         Fact::LandingFailed {
             commit: commit(10),
             gates: vec![],
+            kinds: vec![],
         },
         Fact::LandingBroken {
             commit: commit(10),
@@ -1170,6 +1203,7 @@ fn what_is_said_of_a_landing_names_the_commit_that_was_approved() {
         Fact::LandingFailed {
             commit: commit.clone(),
             gates: vec![],
+            kinds: vec![],
         },
         Fact::LandingBroken {
             commit: commit.clone(),
@@ -1324,6 +1358,7 @@ fn no_list_makes_a_task_grow_without_bound() {
     merged.tell(Fact::LandingFailed {
         commit: commit(10),
         gates: names.iter().map(|name| gate(name)).collect(),
+        kinds: vec![],
     });
     assert_eq!(fixed(&merged), 64);
 

@@ -121,9 +121,29 @@ pub(crate) fn is_job_of(job: &Path, epoch: Epoch) -> bool {
     name.split('-').next() == Some(epoch.to_string().as_str())
 }
 
-/// Where a gate's output is.
-pub(crate) fn directory(job: &Path, gate: &GateName) -> PathBuf {
-    job.join(gate.as_str())
+/// How much of a question's key is in the name of a directory.
+const KEY_SHOWN: usize = 16;
+
+/// Where a gate's output is: `<gate>@<key>`. Another definition, another tool or another time limit is
+/// another question, and what has run for one is no answer to the other.
+pub(crate) fn directory(job: &Path, gate: &GateName, key: &content::Key) -> PathBuf {
+    let key = key.text.get(..KEY_SHOWN).unwrap_or(&key.text);
+    job.join(format!("{gate}@{key}"))
+}
+
+/// The directories of a gate's looks in a job, one for each question; looks once more are not among
+/// them. Those of earlier versions have no key.
+pub(crate) fn directories_of(job: &Path, gate: &GateName) -> Vec<PathBuf> {
+    let is_of = |dir: &PathBuf| {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        match name.split_once('@') {
+            Some((name, key)) => name == gate.as_str() && key.len() == KEY_SHOWN,
+            None => name == gate.as_str(),
+        }
+    };
+    let mut all = files::subdirectories(job);
+    all.retain(is_of);
+    all
 }
 
 /// Runs all gates, one after the other; `None` when it was told to stop. A failing gate keeps only
@@ -255,5 +275,37 @@ impl Verdicts {
             });
         }
         self.results.push(result);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_question_has_a_directory_and_looks_once_more_are_not_taken_for_one() {
+        let job = tempfile::tempdir().unwrap();
+        let gate: GateName = "unit.fast".parse().unwrap();
+        let key = |text: &str| content::Key {
+            text: text.repeat(8),
+            tools: String::new(),
+        };
+        let (one, other) = (key("0123abcd"), key("4567abcd"));
+        let mut wanted = vec![
+            directory(job.path(), &gate, &one),
+            directory(job.path(), &gate, &other),
+            job.path().join("unit.fast"),
+        ];
+        let name = wanted[0].file_name().unwrap().to_str().unwrap().to_owned();
+        for more in [format!("{name}.again"), format!("{name}.2"), "unit".into()] {
+            std::fs::create_dir(job.path().join(more)).unwrap();
+        }
+        for dir in &wanted {
+            std::fs::create_dir(dir).unwrap();
+        }
+        let mut found = directories_of(job.path(), &gate);
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted);
     }
 }

@@ -237,7 +237,9 @@ impl Project {
     ) -> Result<Change> {
         let from = self.beginning(base, head).await?;
         let files = self.repo.numstat(&from, Side::Commit(head)).await?;
-        let code = files.iter().any(|file| risk::may_hold_tests(&file.path));
+        let names = |file: &FileStat| file.was.clone().into_iter().chain([file.path.clone()]);
+        let mut names = files.iter().flat_map(names);
+        let code = names.any(|name| risk::may_hold_tests(&name));
         let patch = if code {
             let patch = self.repo.diff(&from, Side::Commit(head), PATCH_MAX).await?;
             String::from_utf8_lossy(&patch.text).into_owned()
@@ -248,6 +250,9 @@ impl Project {
             files,
             patch,
             scope: task.spec.paths.clone(),
+            gates: (self.config().await?.gates().iter())
+                .map(|gate| gate.command.shown())
+                .collect(),
         })
     }
 
@@ -270,6 +275,8 @@ pub(crate) struct Change {
     patch: String,
     /// What it should keep to.
     scope: Vec<String>,
+    /// The commands of the project's gates.
+    gates: Vec<String>,
 }
 
 impl Change {
@@ -298,11 +305,18 @@ impl Change {
             .iter()
             .map(|file| Touched {
                 path: file.path.clone(),
+                was: file.was.clone(),
                 lines: file.lines,
             })
             .collect();
         let mut found = signals(&touched);
         found.extend(risk::weakened(&self.patch));
+        let paths = self.paths();
+        found.extend(
+            self.gates
+                .iter()
+                .find_map(|command| risk::runs(command, &paths)),
+        );
         if let Some(first) = self.outside().into_iter().next() {
             found.push(Signal::Outside(first));
         }

@@ -288,7 +288,11 @@ impl Lander {
                 let verdict = self.known.remove(&*env.git.show(&chain[0].new).tree);
                 let (task, commit) = chain[0].members[0].clone();
                 let fact = match verdict {
-                    Some(Verdict::Failed(gates)) => Fact::LandingFailed { commit, gates },
+                    Some(Verdict::Failed(gates)) => Fact::LandingFailed {
+                        commit,
+                        gates,
+                        kinds: Vec::new(),
+                    },
                     Some(Verdict::Broken(gates)) => Fact::LandingBroken {
                         commit,
                         note: Note::from(gates.first().map_or("", GateName::as_str)),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::TaskId;
 use crate::reaction::pattern;
 use crate::schedule;
-use crate::state::StateKind;
+use crate::state::{PauseReason, State, StateKind};
 use crate::task::Task;
 
 /// Commits that touch more files than this say nothing about which of them belong together.
@@ -280,9 +280,16 @@ pub fn held_back(
     held
 }
 
-/// Whether a task has begun and is to land. One that failed is nobody's reason to wait: nobody knows
-/// whether it goes on.
+/// Whether a task has begun and is to land. One that failed, or that a person or its budget stopped, is
+/// nobody's reason to wait: nobody knows whether it goes on.
 fn is_under_way(task: &Task) -> bool {
+    if let State::Paused {
+        reason: PauseReason::Person(_) | PauseReason::Budget(_),
+        ..
+    } = task.state
+    {
+        return false;
+    }
     let kind = task.state.kind();
     if kind.is_finished() || matches!(kind, StateKind::Failed | StateKind::Draft) {
         return false;

@@ -88,7 +88,7 @@ fn by_fact(before: &Task, after: &Task, event: &Event) -> Vec<Occurrence> {
             Overall::Fail(gates) => gates_failed(after, commit, &gates),
             _ => Vec::new(),
         },
-        Fact::LandingFailed { commit, gates } => gates_failed(after, commit, gates),
+        Fact::LandingFailed { commit, gates, .. } => gates_failed(after, commit, gates),
         Fact::LandingConflicted { commit, files } => {
             let mut files = files.clone();
             files.sort_unstable();

@@ -45,12 +45,25 @@ pub fn may_hold_tests(path: &str) -> bool {
         .is_some_and(|(_, ext)| EXTENSIONS.contains(&ext))
 }
 
+/// Whether a file is one of tests, by its name and place.
+pub(super) fn is_test_file(path: &str) -> bool {
+    let (dirs, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let is_place = |dir: &str| matches!(dir, "test" | "tests" | "__tests__" | "spec" | "specs");
+    may_hold_tests(path)
+        && (dirs.split('/').any(is_place)
+            || stem.starts_with("test_")
+            || ["_test", "_spec", ".test", ".spec", "Test", "Tests"]
+                .iter()
+                .any(|end| stem.ends_with(end)))
+}
+
 /// What a patch does to tests. A test that is moved is not removed.
 pub fn weakened(patch: &str) -> Vec<Signal> {
     let mut removed: Vec<String> = Vec::new();
     let mut added: BTreeSet<String> = BTreeSet::new();
     let mut skipped: Vec<String> = Vec::new();
-    let mut path = "";
+    let (mut was, mut path) = ("", "");
     // The last line of each side may say what the next one is.
     let (mut was_marked, mut is_marked) = (false, false);
     let mut in_hunk = false;
@@ -59,13 +72,14 @@ pub fn weakened(patch: &str) -> Vec<Signal> {
             in_hunk = false;
         } else if !in_hunk && let Some(file) = line.strip_prefix("--- ") {
             path = file.strip_prefix("a/").unwrap_or(file);
+            was = path;
         } else if !in_hunk && let Some(file) = line.strip_prefix("+++ b/") {
             path = file;
         } else if line.starts_with("@@ ") {
             in_hunk = true;
             (was_marked, is_marked) = (false, false);
         }
-        if !in_hunk || !may_hold_tests(path) {
+        if !in_hunk || !(may_hold_tests(path) || may_hold_tests(was)) {
             continue;
         }
         let (sign, text) = line.split_at_checked(1).unwrap_or_default();

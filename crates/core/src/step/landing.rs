@@ -144,15 +144,17 @@ pub(super) fn failed(
     change: &mut Change<'_>,
     commit: &CommitId,
     gates: &[GateName],
+    kinds: &[GateKind],
     policy: &Policy,
 ) -> Decided {
     require_no_intent(change, commit)?;
     let gates = &gates[..gates.len().min(fix::GATES_MAX)];
     let failing: Vec<fix::Failing> = gates
         .iter()
-        .map(|gate| fix::Failing {
+        .enumerate()
+        .map(|(place, gate)| fix::Failing {
             gate: gate.clone(),
-            kind: GateKind::Custom,
+            kind: kinds.get(place).copied().unwrap_or_default(),
         })
         .collect();
     match fix::decide(&change.task.tally.fixes, policy.fix, &failing, None) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::event::{Fault, Outcome, Right};
-use woodward_core::gate::{GateReport, Verdict};
+use woodward_core::gate::{GateKind, GateReport, Verdict};
 use woodward_core::state::{Question, State};
 use woodward_core::time::{Millis, Timestamp};
 use woodward_core::{
@@ -248,6 +248,7 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
     for gates in [vec![gate("test")], vec![gate("lint"), gate("test")]] {
         facts.push(Fact::LandingFailed {
             commit: seen.clone(),
+            kinds: vec![GateKind::Lint; gates.len()],
             gates,
         });
     }

@@ -18,7 +18,7 @@ use crate::project::Project;
 use crate::run_env;
 
 /// The form of keys: another form is another question.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// A question that was perhaps answered before.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ struct Question<'a> {
     kind: &'static str,
     junit: &'a [String],
     rerun: bool,
+    /// What took too long may pass with more time.
+    timeout_ms: u64,
     env: BTreeMap<&'a str, &'a str>,
     tools: &'a str,
 }
@@ -67,6 +69,7 @@ pub(crate) async fn key(
         kind: gate.kind.as_str(),
         junit: &gate.junit,
         rerun: gate.rerun,
+        timeout_ms: gate.timeout.0,
         env: all
             .filter(|(name, _)| counts(name))
             .map(|(name, value)| (name.as_str(), value.as_str()))

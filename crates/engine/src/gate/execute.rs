@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::files;
 use crate::supervise::{self, Cause, Exit, Launch, Seen};
 
-const STOP_GRACE: Duration = Duration::from_secs(5);
+pub(super) const STOP_GRACE: Duration = Duration::from_secs(5);
 /// A gate that was killed, or whose supervisor was, is run so many times.
 const TRIES: u32 = 5;
 

@@ -16,9 +16,9 @@ use super::read::Reading;
 use super::{Ground, Job, print, read};
 use crate::config::GateSpec;
 use crate::engine::Inner;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::land::Use;
-use crate::supervise::{self, Cause, Exit};
+use crate::supervise::{self, Cause, Exit, Seen};
 use crate::{clock, run_env};
 
 /// How much of an output is read for what it says.
@@ -99,14 +99,16 @@ async fn by_itself(
         return Ok(None);
     };
     let stage = stage(job, &path);
-    let first = super::directory(&job.dir, &gate.name);
+    let first = super::directory(&job.dir, &gate.name, &key);
+    stop_others(job, gate, &first).await?;
     let Some(ran) = once(inner, job, &stage, gate, &first, cancel).await? else {
         return Ok(None);
     };
     let looked = match ran.said {
         Said::Fail if gate.rerun => {
             // Only this step, on the same tree: what passes now is flaky.
-            let again = job.dir.join(format!("{}.again", gate.name));
+            let name = first.file_name().unwrap_or_default().to_string_lossy();
+            let again = first.with_file_name(format!("{name}.again"));
             let Some(second) = once(inner, job, &stage, gate, &again, cancel).await? else {
                 return Ok(None);
             };
@@ -124,6 +126,17 @@ async fn by_itself(
         inner.verdicts.save(inner, project, key.text, result);
     }
     Ok(Some(looked))
+}
+
+/// Ends what runs in the same place for another question, of a daemon before us that had other tools,
+/// say.
+async fn stop_others(job: &Job<'_>, gate: &GateSpec, own: &Path) -> Result<()> {
+    for dir in super::directories_of(&job.dir, &gate.name) {
+        if dir != own && matches!(supervise::look(&dir)?, Seen::Running(_)) {
+            supervise::stop(&dir, execute::STOP_GRACE).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Where and how the gates of a job run.
@@ -161,8 +174,40 @@ fn twice(first: Ran, second: Ran) -> (Ran, Option<String>) {
     }
 }
 
-/// Executes a gate once and reads what it printed.
+/// Executes a gate once and reads what it printed. What was broken when it ran before is run anew: it
+/// says nothing about today.
 async fn once(
+    inner: &Inner,
+    job: &Job<'_>,
+    stage: &Stage,
+    gate: &GateSpec,
+    dir: &Path,
+    cancel: &CancellationToken,
+) -> Result<Option<Ran>> {
+    let asked_at = clock::now().0;
+    // One asks at a time: the others find what it found.
+    let asking = inner.baselines.ask(dir.display().to_string());
+    let Some(_asking) = cancel.run_until_cancelled(asking).await else {
+        return Ok(None);
+    };
+    let ran = taken_up(inner, job, stage, gate, dir, cancel).await?;
+    match ran {
+        Some(Ran {
+            said: Said::Broken(_),
+            exit: Some(exit),
+            dir: old,
+            ..
+        }) if i64::try_from(exit.ended_at_ms).is_ok_and(|at| at < asked_at) => {
+            let removed = tokio::fs::remove_dir_all(&old).await;
+            removed.map_err(EngineError::file(old.display().to_string()))?;
+            taken_up(inner, job, stage, gate, dir, cancel).await
+        }
+        ran => Ok(ran),
+    }
+}
+
+/// Executes a gate, or takes up what runs or has run for it, and reads what it printed.
+async fn taken_up(
     inner: &Inner,
     job: &Job<'_>,
     stage: &Stage,

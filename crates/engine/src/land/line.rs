@@ -710,7 +710,16 @@ impl<'a> Line<'a> {
             Overall::Fail(gates) => {
                 self.right.learn(Learned::returned);
                 let gates = gates.clone();
-                Fact::LandingFailed { commit, gates }
+                let kind = |name: &GateName| {
+                    let mut all = view.config.gates().iter();
+                    all.find(|gate| gate.name == *name).map(|gate| gate.kind)
+                };
+                let kinds = gates.iter().map(|name| kind(name).unwrap_or_default());
+                Fact::LandingFailed {
+                    commit,
+                    kinds: kinds.collect(),
+                    gates,
+                }
             }
             // Nobody has looked at it by itself.
             Overall::Broken(gates) if gates.is_empty() => return Ok(Turn::Acted),

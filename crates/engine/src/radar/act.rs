@@ -53,7 +53,7 @@ pub(super) async fn act(inner: &Arc<Inner>, project: &Arc<Project>, now: &Publis
             continue;
         };
         if policy == ConflictPolicy::Hold {
-            if verdict.level == Level::Conflict {
+            if work.conflicts(verdict) {
                 work.hold(first, second, verdict).await?;
             }
             continue;
@@ -108,6 +108,12 @@ impl Work<'_> {
     fn counts(&self, path: &str) -> bool {
         let ignored = &self.config.conflicts.ignore;
         !ignored.iter().any(|it| pattern::matches(it, path))
+    }
+
+    /// Whether two tasks conflict in a file that counts.
+    fn conflicts(&self, verdict: &Verdict) -> bool {
+        let mut files = verdict.conflicts();
+        verdict.level == Level::Conflict && files.any(|file| self.counts(&file.path))
     }
 
     /// What two tasks should know of each other; `None` if there is nothing that counts.
@@ -247,7 +253,7 @@ impl Work<'_> {
     ) -> bool {
         let age = |task: &Task| (task.created_at, task.id);
         now.of(task.id).into_iter().any(|(other, _, verdict)| {
-            verdict.level == Level::Conflict
+            self.conflicts(verdict)
                 && find(other).is_some_and(|other| age(other) < age(task) && !is_stopped(other))
         })
     }

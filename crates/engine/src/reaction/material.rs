@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 use woodward_core::Task;
 use woodward_core::reaction::{Case, Occurrence, Trigger};
-use woodward_core::risk::{Touched, signals};
 
 use super::remarks::unsent;
 use super::signal::Signal;
@@ -12,7 +11,6 @@ use super::template::Values;
 use crate::config::Config;
 use crate::engine::Inner;
 use crate::error::Result;
-use crate::git::Side;
 use crate::project::Project;
 use crate::{drive, prompt};
 
@@ -102,20 +100,11 @@ impl Material {
         let (Some(worktree), Some(head)) = (&task.worktree, &task.head) else {
             return Ok(());
         };
-        let from = project.beginning(&worktree.base, head).await?;
-        let touched: Vec<Touched> = project
-            .repo
-            .numstat(&from, Side::Commit(head))
-            .await?
-            .into_iter()
-            .map(|file| Touched {
-                path: file.path,
-                lines: file.lines,
-            })
-            .collect();
-        self.risk = !signals(&touched).is_empty();
+        let change = project.change(task, &worktree.base, head).await?;
+        self.risk = !change.signals().is_empty();
         if self.files.is_empty() {
-            self.files = touched.into_iter().map(|file| file.path).collect();
+            let files = change.files().iter();
+            self.files = files.map(|file| file.path.clone()).collect();
         }
         Ok(())
     }

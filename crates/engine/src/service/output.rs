@@ -9,8 +9,8 @@ use woodward_core::{CommitId, GateName};
 use super::{Answered, Found, TaskRef};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::files;
 use crate::supervise::{self, Seen};
+use crate::{files, gate as gates};
 
 /// The most that one answer carries.
 const PIECE_MAX: usize = 256 * 1024;
@@ -90,8 +90,7 @@ impl Engine {
             commits
                 .iter()
                 .flat_map(|commit| files::subdirectories(commit))
-                .map(|job| job.join(parsed.as_str()))
-                .filter(|dir| dir.is_dir())
+                .flat_map(|job| gates::directories_of(&job, &parsed))
                 .max_by_key(|dir| dir.metadata().and_then(|m| m.modified()).ok())
                 .map(|dir| (parsed, dir))
         });

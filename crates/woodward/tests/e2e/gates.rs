@@ -367,3 +367,83 @@ fn builds_share_job_tokens_and_make_only_where_it_may() {
     let verdicts: Vec<&str> = gates.iter().map(|gate| gate.verdict.as_str()).collect();
     assert_eq!(verdicts, ["pass", "pass", "pass"], "{gates:#?}");
 }
+
+/// A project whose only gate is this one, from now on.
+fn now_the_gate_is(scene: &Scene, gate: &str) {
+    let config = format!("{}gates:\n- {gate}\n", crate::scene::SHELL_AGENT);
+    scene.repo.commit("gates", &[("woodward.yaml", &config)]);
+}
+
+#[test]
+fn what_another_definition_said_is_no_answer() {
+    let scene = Scene::new("");
+    let commit = scene.repo.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    now_the_gate_is(&scene, "{ name: test, command: 'echo old; exit 1' }");
+    let ran = scene.run(&["gate", "run", &commit]);
+    assert_eq!(ran.code, 10, "{ran:#?}");
+    now_the_gate_is(&scene, "{ name: test, command: 'echo new; exit 0' }");
+    scene.ok(&["gate", "run", &commit]);
+}
+
+#[test]
+fn a_gate_that_was_broken_runs_again_when_it_is_asked_again() {
+    let scene = Scene::new("");
+    let tool = scene.mark("tool");
+    let gate = format!("test -e {} || exit 127; exit 0", tool.display());
+    now_the_gate_is(&scene, &format!("{{ name: test, command: '{gate}' }}"));
+    let ran = scene.run(&["gate", "run"]);
+    assert_ne!(ran.code, 0, "{ran:#?}");
+    assert!(ran.stdout.contains("broken"), "{ran:#?}");
+    scene.give("tool");
+    scene.ok(&["gate", "run"]);
+}
+
+#[test]
+fn what_took_too_long_is_looked_at_again_with_more_time() {
+    let scene = Scene::new("");
+    let ready = scene.mark("ready");
+    let gate = |timeout: &str| {
+        let wait = format!("until test -e {}; do sleep 0.02; done", ready.display());
+        format!("{{ name: test, command: 'echo begun; {wait}', timeout: {timeout} }}")
+    };
+    now_the_gate_is(&scene, &gate("1s"));
+    let commit = scene.repo.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    let ran = scene.run(&["gate", "run", &commit]);
+    assert_eq!(ran.code, 10, "{ran:#?}");
+    scene.give("ready");
+    now_the_gate_is(&scene, &gate("1m"));
+    let ran = scene.ok(&["gate", "run", &commit]).stdout;
+    assert!(!ran.contains("known from before"), "{ran}");
+}
+
+#[test]
+fn what_a_gate_runs_and_tests_that_are_moved_away_need_a_persons_look() {
+    let scene = scene(
+        "- { name: test, command: sh check.sh }\n",
+        "review: risky\n",
+    );
+    let files = [
+        ("check.sh", "echo '1 passed in 0.01s'\n"),
+        ("tests/test_a.py", "def test_a():\n    assert True\n"),
+    ];
+    scene.repo.commit("tests", &files);
+    scene.create("plain", "echo 1 > plain.txt; exit 0");
+    scene.lands_by_itself("plain");
+    for (task, script, risk) in [
+        (
+            "script",
+            "echo true >> check.sh; exit 0",
+            "changes what a gate runs (check.sh)",
+        ),
+        (
+            "moves",
+            "git mv tests/test_a.py tests/test_a.py.bak; exit 0",
+            "removes tests (tests/test_a.py)",
+        ),
+    ] {
+        scene.create(task, script);
+        scene.wait(task, "review");
+        let risks = scene.show(task).risks;
+        assert_eq!(risks, [risk], "{task}");
+    }
+}

@@ -238,6 +238,32 @@ fn the_younger_of_two_is_held_until_the_older_has_landed() {
 }
 
 #[test]
+fn nobody_is_held_for_a_conflict_in_an_ignored_file_alone() {
+    let scene = stage("conflicts: { policy: hold, ignore: [notes.txt] }\n");
+    let edit = "sed -i 's/^4$/four/' a.txt; echo older > notes.txt";
+    let script = format!(
+        "{}\ngit checkout -q a.txt\n{}",
+        edits(&scene, "older", edit),
+        scene.await_mark("older-over")
+    );
+    create(&scene, "older", &script, &[]);
+    scene.seen("older-edited");
+    let edit = "sed -i 's/^4$/vier/' a.txt; echo younger > notes.txt";
+    create(&scene, "younger", &edits(&scene, "younger", edit), &[]);
+    until("the younger is held", || {
+        state(&scene, "younger") == "paused"
+    });
+    scene.give("younger-done");
+    // The older one takes back its change; what both wrote into the notes stays.
+    scene.give("older-done");
+    until("the younger goes on by itself", || {
+        state(&scene, "younger") == "review"
+    });
+    assert_eq!(state(&scene, "older"), "working");
+    scene.give("older-over");
+}
+
+#[test]
 fn nobody_is_held_behind_a_task_that_a_person_stopped() {
     let scene = stage("conflicts: { policy: hold }\n");
     one_behind_the_other(&scene);

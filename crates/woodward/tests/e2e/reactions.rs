@@ -527,3 +527,32 @@ fn remarks_that_went_with_a_rejection_are_not_sent_again_after_a_crash() {
         told[2]
     );
 }
+
+#[test]
+fn a_rule_for_risks_sees_what_a_reviewer_sees() {
+    let scene = Scene::new("");
+    let ran = scene.mark("ran");
+    let config = format!(
+        "{}gates: [{{ name: ok, command: 'true' }}]\nreactions:\n  \
+         - {{ trigger: approved-and-green, when: {{ risk: true }}, action: run, command: \"echo $WOODWARD_TASK >> '{}'\" }}\n",
+        crate::scene::SHELL_AGENT,
+        ran.display()
+    );
+    let test = "def test_a():\n    assert True\n";
+    let files = [
+        ("woodward.yaml", config.as_str()),
+        ("tests/test_a.py", test),
+    ];
+    scene.repo.commit("rules", &files);
+    scene.create(
+        "skips",
+        "sed -i '1i @pytest.mark.skip' tests/test_a.py; exit 0",
+    );
+    scene.wait("skips", "review");
+    let risks = scene.show("skips").risks.join("\n");
+    assert!(risks.contains("skips tests"), "{risks}");
+    scene.land("skips");
+    until("the rule has answered", || {
+        std::fs::read_to_string(&ran).is_ok_and(|text| text == "skips\n")
+    });
+}
