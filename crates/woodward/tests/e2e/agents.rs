@@ -304,3 +304,33 @@ fn an_empty_result_and_a_missing_program_are_outcomes_of_their_own() {
         "{why}"
     );
 }
+
+/// Whoever asks is silent until it is answered, however long that takes.
+#[test]
+fn an_agent_that_waits_for_the_person_is_not_stalled() {
+    let limits = "timeout: 2s, stallTimeout: 1s";
+    let scene = Scene::new(&format!(
+        "  brief: {{ command: sh, {limits} }}\n  row: {{ command: 'sh \"$WOODWARD_PROMPT_FILE\"', \
+         prompt: file, waitingLine: '? ', {limits} }}\nlimits: {{ attempts: 1 }}\n"
+    ));
+    let asks = [
+        ("brief", "answer=$(\"$WOODWARD_BIN\" ask 'Which one?')"),
+        ("row", "echo '? Which one?'; read answer"),
+    ];
+    for (agent, ask) in asks {
+        let late = scene.leave(&format!("{agent}-late"));
+        let script = format!(
+            "(sleep 4; {late}) > /dev/null 2>&1 &\n{ask}\necho \"$answer\" > {agent}.txt\nexit 0"
+        );
+        scene.ok(&["create", agent, "-p", &script, "--agent", agent]);
+    }
+    for (agent, _) in asks {
+        scene.seen(&format!("{agent}-late"));
+        scene.wait(agent, "waiting");
+        scene.ok(&["answer", agent, "that one"]);
+        scene.land(agent);
+        let text = scene.repo.git(&["show", &format!("main:{agent}.txt")]);
+        assert_eq!(text, "that one");
+        assert_eq!(scene.show(agent).runs.len(), 1);
+    }
+}
