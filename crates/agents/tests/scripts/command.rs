@@ -69,10 +69,12 @@ fn named() -> anyhow::Result<()> {
     let (stage, mut spec) = stage("cat > /dev/null; echo \"$@\" > got", row)?;
     spec.model = Some(String::from("big"));
     spec.session = SessionId::New(String::from("s-1"));
-    stage.run(&spec, "hello")?.completed()?;
+    let ended = stage.run(&spec, "hello")?.completed()?;
     ensure!(stage.read("got")? == "--id=s-1 --model big\n");
+    ensure!(ended.talk.session.as_deref() == Some("s-1"));
     spec.session = SessionId::Resume(String::from("s-1"));
-    stage.run(&spec, "hello")?.completed()?;
+    let ended = stage.run(&spec, "hello")?.completed()?;
+    ensure!(ended.talk.session.as_deref() == Some("s-1"));
     ensure!(stage.read("got")? == "--again s-1 --model big\n");
     spec.command.resume.clear();
     let ended = stage.run(&spec, "hello")?;
