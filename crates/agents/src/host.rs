@@ -19,7 +19,7 @@ use crate::event::{Ending, Event, Question, Reply};
 use crate::files;
 use crate::letter::Letter;
 use crate::permission::Decision;
-use crate::spec::{SessionId, Spec};
+use crate::spec::{SessionId, Spec, fits_terminal};
 use crate::terminal;
 use crate::waiting::Waiting;
 use crate::wire::{Order, RawLog, Wire};
@@ -51,8 +51,15 @@ pub enum HostError {
 /// Holds the conversation that a run directory describes, to its end.
 pub async fn run(dir: &Path) -> Result<Conversation, HostError> {
     let file = files::spec_file(dir);
-    let spec: Spec = files::load_json(&file).ok_or(HostError::NoSpec(file))?;
+    let mut spec: Spec = files::load_json(&file).ok_or(HostError::NoSpec(file))?;
+    let is_headless = spec.terminal && !fits_terminal(spec.kind, &spec.command);
+    spec.terminal &= !is_headless;
     let mut host = Host::new(dir, &spec)?;
+    if is_headless {
+        let title = spec.kind.facts().title;
+        let text = format!("{title} runs without a terminal: Woodward can't talk to it in one");
+        host.hear(Event::Note { text }, None).await?;
+    }
     host.hold().await?;
     Ok(host.talk)
 }
@@ -348,6 +355,11 @@ impl<'a> Host<'a> {
                 Letter::Takeover { id } if self.talk.terminal => {
                     // It is in a terminal already.
                     self.hear(Event::Accepted { message: id }, Some(orders))
+                        .await?;
+                }
+                Letter::Takeover { id } if self.spec.no_takeover().is_some() => {
+                    let note = self.spec.no_takeover().unwrap_or_default();
+                    self.hear(Event::Rejected { message: id, note }, Some(orders))
                         .await?;
                 }
                 Letter::Takeover { id } if self.talk.session.is_none() => {
