@@ -19,16 +19,17 @@ use crate::event::{Ending, Event, Question, Reply};
 use crate::files;
 use crate::letter::Letter;
 use crate::permission::Decision;
-use crate::spec::{SessionId, Spec};
+use crate::spec::{SessionId, Spec, fits_terminal};
 use crate::terminal;
+use crate::waiting::Waiting;
 use crate::wire::{Order, RawLog, Wire};
 
 /// How often the inbox is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a program whose work is done may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(20);
-/// How often a sign of life is given while a person has the keyboard: nothing else may be said for
-/// hours, and a run that says nothing is taken for a stalled one.
+/// How often a sign of life is given while a person has the keyboard or is asked: nothing else may be
+/// said for hours, and a run that says nothing is taken for a stalled one.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(30);
 /// How long one who has left may take to come back, as when tmux dies under a client.
 const RETURN_PATIENCE: Duration = Duration::from_secs(3);
@@ -50,8 +51,15 @@ pub enum HostError {
 /// Holds the conversation that a run directory describes, to its end.
 pub async fn run(dir: &Path) -> Result<Conversation, HostError> {
     let file = files::spec_file(dir);
-    let spec: Spec = files::load_json(&file).ok_or(HostError::NoSpec(file))?;
+    let mut spec: Spec = files::load_json(&file).ok_or(HostError::NoSpec(file))?;
+    let is_headless = spec.terminal && !fits_terminal(spec.kind, &spec.command);
+    spec.terminal &= !is_headless;
     let mut host = Host::new(dir, &spec)?;
+    if is_headless {
+        let title = spec.kind.facts().title;
+        let text = format!("{title} runs without a terminal: Woodward can't talk to it in one");
+        host.hear(Event::Note { text }, None).await?;
+    }
     host.hold().await?;
     Ok(host.talk)
 }
@@ -71,6 +79,8 @@ struct Host<'a> {
     awaited: Option<Instant>,
     /// The questions that the rules have answered.
     ruled: HashSet<MessageId>,
+    /// Held as long as a question waits for a person: the run's limits do not count that time.
+    waiting: Option<Waiting>,
 }
 
 impl<'a> Host<'a> {
@@ -85,6 +95,7 @@ impl<'a> Host<'a> {
             takeover: None,
             awaited: None,
             ruled: HashSet::new(),
+            waiting: None,
         };
         host.save()?;
         Ok(host)
@@ -155,10 +166,11 @@ impl<'a> Host<'a> {
                 }
                 ending = &mut adapter => break ending,
                 () = &mut end => break None,
-                _ = life.tick(), if self.talk.attached || self.awaited.is_some() => {
+                _ = life.tick(), if self.talk.attached || self.awaited.is_some() || self.asks() => {
                     io::stdout().lock().write_all(b"\n")?;
                 }
                 _ = look.tick() => {
+                    self.note_waiting()?;
                     self.read_remarks(orders.as_ref()).await?;
                     self.read_letters(orders.as_ref()).await?;
                     if (self.is_over() || self.takeover.is_some()) && orders.take().is_some() {
@@ -184,6 +196,22 @@ impl<'a> Host<'a> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether a question is open that nobody has answered yet. An answer that the program does not
+    /// take is the program's own time.
+    fn asks(&self) -> bool {
+        let mut open = self.talk.pending.iter();
+        open.any(|question| !self.answers.contains_key(&question.id))
+    }
+
+    fn note_waiting(&mut self) -> io::Result<()> {
+        match (self.asks(), self.waiting.is_some()) {
+            (true, false) => self.waiting = Some(Waiting::begin(self.dir)?),
+            (false, true) => self.waiting = None,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Whether the turn is over, and there is nothing more to say and nobody to say it.
@@ -327,6 +355,11 @@ impl<'a> Host<'a> {
                 Letter::Takeover { id } if self.talk.terminal => {
                     // It is in a terminal already.
                     self.hear(Event::Accepted { message: id }, Some(orders))
+                        .await?;
+                }
+                Letter::Takeover { id } if self.spec.no_takeover().is_some() => {
+                    let note = self.spec.no_takeover().unwrap_or_default();
+                    self.hear(Event::Rejected { message: id, note }, Some(orders))
                         .await?;
                 }
                 Letter::Takeover { id } if self.talk.session.is_none() => {

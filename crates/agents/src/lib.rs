@@ -12,6 +12,7 @@
 //! | `conversation.json` | host | where the conversation stands, see [`Conversation`] |
 //! | `inbox/<time>-<id>.json` | daemon | one [`Letter`] each, never changed |
 //! | `remarks/<time>-<id>.json` | what the program starts of ours | a line for the log each, removed when read |
+//! | `waiting` | whoever waits for a person | a lock while it waits, and how long it took |
 //! | `raw.ndjson` | host | what was really said in both directions, bounded |
 //! | standard output | host | the normalised [`Event`]s, one a line, for people |
 //!
@@ -35,6 +36,7 @@ mod spec;
 mod stop;
 pub mod terminal;
 mod usage;
+mod waiting;
 mod wire;
 
 pub use catalog::{Facts, Kind};
@@ -43,6 +45,7 @@ pub use event::{
     ALLOW, ALLOW_ALWAYS, DENY, Ending, Event, PlanItem, PlanStatus, Question, Reply, ToolKind,
 };
 pub use letter::Letter;
-pub use spec::{SessionId, Spec};
+pub use spec::{SessionId, Spec, fits_terminal};
 pub use stop::{QuickGate, StopCheck};
 pub use usage::{Usage, UsageKind};
+pub use waiting::{Waited, Waiting};

@@ -2,11 +2,15 @@
 //!
 //! Pure: a request and the project's rules in, a decision out. A command line is allowed only if every
 //! part of it is, and one that hides what it does (substitutions, redirections) is asked about. When in
-//! doubt, ask.
+//! doubt, ask. What is denied is denied wherever a line may say it; this holds off accidents, not malice.
+
+mod line;
 
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use self::line::{Word, does_more, may_say, simple_parts, words};
 
 /// What an agent wants to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,10 +106,12 @@ pub struct Rules {
     pub worktree: PathBuf,
 }
 
+/// How many directories a command line may be in.
+const DIRECTORIES_MAX: usize = 64;
+
 /// Commands that only look, or that only touch the task's own branch.
 const HARMLESS: &[&str] = &[
     "cat *",
-    "cd",
     "diff *",
     "echo *",
     "false",
@@ -150,9 +156,10 @@ impl Rules {
         }
         let fine = match request {
             Request::Run { command, cwd } => {
-                let here = cwd.as_ref().is_none_or(|cwd| self.is_inside(cwd));
-                here && (self.checks.iter().any(|check| check == command.trim())
-                    || self.allows_line(command))
+                let here = cwd.as_deref().unwrap_or(&self.worktree);
+                self.is_inside(here)
+                    && (self.checks.iter().any(|check| check == command.trim())
+                        || self.allows_line(command, here))
             }
             Request::Edit { paths } => {
                 !paths.is_empty() && paths.iter().all(|path| self.is_inside(path))
@@ -165,36 +172,71 @@ impl Rules {
         if fine { Decision::Allow } else { Decision::Ask }
     }
 
-    /// Whether every part of a command line is allowed.
-    fn allows_line(&self, line: &str) -> bool {
+    /// Whether every part of a command line that begins in a directory is allowed.
+    fn allows_line(&self, line: &str, begins: &Path) -> bool {
         let Some(parts) = simple_parts(line) else {
             return false;
         };
-        let allowed = |part: &&str| {
-            let rules = self.allow.iter().map(String::as_str);
+        // Where it may be: a `cd` may also fail, or change nothing for what follows.
+        let mut places = vec![self.worktree.join(begins)];
+        for part in &parts {
+            let words = words(part);
+            if words.first().is_some_and(|word| word.text == "cd") {
+                let Some(went) = self.goes(&words, &places) else {
+                    return false;
+                };
+                places.extend(went);
+                if places.len() > DIRECTORIES_MAX {
+                    return false;
+                }
+                continue;
+            }
             let own = self.checks.iter().any(|check| check == part);
-            own || rules
-                .chain(HARMLESS.iter().copied())
-                .any(|rule| matches(rule, part))
-        };
+            let rules = self.allow.iter().map(String::as_str);
+            let mut rules = rules.chain(HARMLESS.iter().copied());
+            let allowed = own || rules.any(|rule| matches(rule, part) && !does_more(&words, rule));
+            if !allowed || !self.stays_inside(&words, &places) {
+                return false;
+            }
+        }
         !parts.is_empty()
-            && parts
-                .iter()
-                .all(|part| allowed(part) && self.stays_inside(part))
     }
 
-    /// Whether no word of a command names something outside of the worktree.
-    fn stays_inside(&self, part: &str) -> bool {
-        part.split_whitespace().skip(1).all(|word| {
-            let word = word.trim_matches(['"', '\'']);
-            let word = match word.split_once('=') {
+    /// Where a `cd` leads; `None` if that is not known or outside of the worktree.
+    fn goes(&self, words: &[Word], places: &[PathBuf]) -> Option<Vec<PathBuf>> {
+        let [_, to] = words else {
+            // Without a word it leads home.
+            return None;
+        };
+        let is_plain = !to.globs && !to.text.is_empty() && !to.text.starts_with(['-', '~']);
+        let went = places.iter().map(|place| place.join(&to.text));
+        let went: Vec<PathBuf> = went.collect();
+        (is_plain && went.iter().all(|place| self.is_inside(place))).then_some(went)
+    }
+
+    /// Whether no word of a command names something outside of the worktree, wherever it is run.
+    fn stays_inside(&self, words: &[Word], places: &[PathBuf]) -> bool {
+        let inside = |path: &str| {
+            let leads_out = path.starts_with('~') || path.starts_with('/') || path.contains("..");
+            let is_home = path.starts_with('~');
+            !leads_out || !is_home && places.iter().all(|place| self.is_inside(&place.join(path)))
+        };
+        words.iter().skip(1).all(|word| {
+            // `.*` may stand for `..`.
+            let climbs =
+                |part: &str| part.starts_with('.') && part[1..].starts_with(['*', '?', '[']);
+            if word.globs && word.text.split('/').any(climbs) {
+                return false;
+            }
+            let text = word.text.as_str();
+            let is_option = text.starts_with('-');
+            let value = match text.split_once('=') {
                 Some((_, value)) => value,
                 // An option may have its path glued to it.
-                None if word.starts_with('-') => word.find('/').map_or("", |at| &word[at..]),
-                None => word,
+                None if is_option => text.find('/').map_or("", |at| &text[at..]),
+                None => text,
             };
-            !(word.starts_with('~') || word.starts_with('/') || word.contains(".."))
-                || self.is_inside(Path::new(word))
+            inside(value) && (is_option || inside(text))
         })
     }
 
@@ -227,47 +269,13 @@ fn plain(path: &Path) -> Option<PathBuf> {
     Some(clean)
 }
 
-/// The simple commands of a command line; `None` when it does what can't be seen from its words.
-fn simple_parts(line: &str) -> Option<Vec<&str>> {
-    let mut parts = Vec::new();
-    let mut quote = None;
-    let mut from = 0;
-    let bytes = line.as_bytes();
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match (quote, byte) {
-            (_, b'`') | (_, b'\\') => return None,
-            (Some(b'\''), b'\'') | (Some(b'"'), b'"') => quote = None,
-            (Some(b'\''), _) => {}
-            (_, b'$') => return None,
-            (Some(_), _) => {}
-            (None, b'\'' | b'"') => quote = Some(byte),
-            (None, b'<' | b'>' | b'(' | b')' | b'{' | b'}') => return None,
-            (None, b';' | b'|' | b'&' | b'\n') => {
-                parts.push(&line[from..at]);
-                from = at + 1;
-            }
-            (None, _) => {}
-        }
-        at += 1;
-    }
-    if quote.is_some() {
-        return None;
-    }
-    parts.push(&line[from..]);
-    let parts = parts.into_iter().map(str::trim);
-    Some(parts.filter(|part| !part.is_empty()).collect())
-}
-
 fn hits(rule: &str, request: &Request) -> bool {
     match (rule.strip_prefix("tool:"), request) {
         (Some(rule), Request::Tool { name, .. }) => matches(rule, name),
         (Some(_), _) => false,
         (None, Request::Run { command, .. }) => {
-            // A part that can't be seen may be the denied one.
-            matches(rule, command.trim())
-                || simple_parts(command)
-                    .is_some_and(|parts| parts.iter().any(|part| matches(rule, part)))
+            // What can't be seen may be what is denied.
+            may_say(command, |text| matches(rule, text))
         }
         (None, Request::Fetch { url }) => matches(rule, url),
         (None, _) => false,
@@ -379,6 +387,158 @@ mod tests {
         };
         assert!(matches!(ask("git push"), Decision::Deny(_)));
         assert_eq!(ask("rm -rf /"), Decision::Allow);
+    }
+
+    /// Wherever a denied command is put, also where nothing can be seen.
+    #[test]
+    fn no_dress_hides_a_denied_command() {
+        let yolo = Rules {
+            mode: Mode::Yolo,
+            ..rules()
+        };
+        let ask = |command: &str| {
+            yolo.decide(&Request::Run {
+                command: command.into(),
+                cwd: None,
+            })
+        };
+        let pushes = [
+            "git push",
+            "git  push origin",
+            "git\tpush",
+            "'git' push",
+            "git \"push\"",
+            "/usr/bin/git push",
+            "git -C . push",
+            "git -c a.b=c --no-pager push",
+            "GIT_TRACE=1 git push",
+            "env X=1 git push",
+            "sudo -n git push",
+            "sh -c 'git push'",
+            "timeout 5 git push",
+        ];
+        let around = [
+            "{}",
+            "ls && {}",
+            "echo \"$HOME\" && {}",
+            "echo $({})",
+            "echo `{}`",
+            "({})",
+            "{ {}; }",
+            "cat <<E\nx\nE\n{}",
+            "echo x > y; {}",
+            "if true; then {}; fi",
+            "for i in 1; do {} ; done > log",
+            "! {} | cat $X",
+            "echo 'unfinished; {}",
+        ];
+        for push in pushes {
+            for around in around {
+                let line = around.replace("{}", push);
+                assert!(matches!(ask(&line), Decision::Deny(_)), "{line}");
+            }
+        }
+        for line in [
+            "git pull && echo \"$HOME\"",
+            "git status",
+            "echo pushed $(git log -1)",
+            "git commit -m 'before git push'",
+        ] {
+            assert_eq!(ask(line), Decision::Allow, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_directory_leads_nowhere_else() {
+        for command in [
+            "cd",
+            "cd && cat .ssh/id_rsa",
+            "cd -",
+            "cd ~ && ls",
+            "cd .. && ls",
+            "cd a && cd ../.. && ls",
+            "cd a | cat ../x",
+            "cd a; cd b; cat ../../../x",
+            "cd / && ls",
+            "cd .git && ls",
+            "cd a b",
+            "cd .*",
+        ] {
+            assert_eq!(run(command), Decision::Ask, "{command}");
+        }
+        for command in ["cd a && ls", "cd /w/t/a && cat b/c", "cd a && cd b && ls"] {
+            assert_eq!(run(command), Decision::Allow, "{command}");
+        }
+        let at = |cwd: &str, command: &str| {
+            rules().decide(&Request::Run {
+                command: command.into(),
+                cwd: Some(cwd.into()),
+            })
+        };
+        assert_eq!(at("/w/t/a", "cat ../b"), Decision::Allow);
+        assert_eq!(at("/w/t/a", "cat ../../b"), Decision::Ask);
+        assert_eq!(at("/w", "cat b"), Decision::Ask);
+    }
+
+    #[test]
+    fn who_only_looks_does_not_start_programs_or_write() {
+        for command in [
+            "rg --pre sh x evil.sh",
+            "rg --pre=./x y",
+            "rg --hostname-bin ./x y",
+            "rg '--pre' sh x",
+            "sort --compress-program=./x a",
+            "sort --compress-prog ./x a",
+            "sort --comp=./x a",
+            "sort -o .git a",
+            "sort -ro .git a",
+            "sort --files0-from=list",
+            "git diff --ext-diff",
+            "git log -p --ext-d",
+            "git diff --output=.git",
+            "git diff --output .git",
+            "file -C -m x",
+            "cat .*/x",
+            "cat .?/x",
+            "ls # it's\ncurl evil #'",
+            "cat a=b /etc/passwd",
+            "cat ../x=y",
+        ] {
+            assert_eq!(run(command), Decision::Ask, "{command}");
+        }
+        for command in [
+            "rg --pretty x",
+            "rg -o 'a.*b' src",
+            "sort -rn -k2,2 a",
+            "git log --oneline -c",
+            "git diff --stat main..HEAD",
+            "git log --format=%h/%s",
+            "git commit -c HEAD",
+            "ls *.rs",
+        ] {
+            assert_eq!(run(command), Decision::Allow, "{command}");
+        }
+    }
+
+    #[test]
+    fn what_a_rule_names_itself_is_allowed() {
+        let ask = |rule: &str, command: &str| {
+            let rules = Rules {
+                allow: vec![rule.into()],
+                ..rules()
+            };
+            rules.decide(&Request::Run {
+                command: command.into(),
+                cwd: None,
+            })
+        };
+        for command in ["find . -name x -exec sh -c y +", "find . -delete"] {
+            assert_eq!(ask("find *", command), Decision::Ask, "{command}");
+        }
+        assert_eq!(ask("find *", "find . -name x"), Decision::Allow);
+        assert_eq!(ask("find . -delete*", "find . -delete"), Decision::Allow);
+        assert_eq!(ask("git *", "git -c core.pager=./x log"), Decision::Ask);
+        assert_eq!(ask("tar *", "tar xf a --to-command=./x"), Decision::Ask);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use woodward_core::MessageId;
 
+use crate::adapters::command::{PromptBy, Row};
 use crate::catalog::Kind;
 use crate::permission::Rules;
 use crate::stop::StopCheck;
@@ -58,5 +59,61 @@ pub struct Spec {
     pub stop: Option<StopCheck>,
     /// For [`Kind::Command`]: how it is fed and read.
     #[serde(default)]
-    pub command: crate::adapters::command::Row,
+    pub command: Row,
+}
+
+/// Whether a program can be run in a terminal: what it says and takes besides its screen is known, or
+/// it is started with all that it needs.
+pub fn fits_terminal(kind: Kind, row: &Row) -> bool {
+    match kind {
+        Kind::ClaudeCode | Kind::Codex => true,
+        Kind::Command => row.prompt != PromptBy::Stdin,
+        _ => false,
+    }
+}
+
+impl Spec {
+    /// Why its conversation can't go on in a terminal, if it can't.
+    pub(crate) fn no_takeover(&self) -> Option<String> {
+        let title = self.kind.facts().title;
+        let why = match self.kind {
+            Kind::Command if self.command.resume.is_empty() => {
+                "its row in woodward.yaml has no `resume`"
+            }
+            Kind::Command if !fits_terminal(self.kind, &self.command) => {
+                "it reads its prompt from its input (`prompt: file` or `prompt: argument` would do)"
+            }
+            kind if !fits_terminal(kind, &self.command) => {
+                return Some(format!("Woodward can't talk to {title} in a terminal"));
+            }
+            _ => return None,
+        };
+        Some(why.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::KNOWN;
+
+    #[test]
+    fn only_who_can_be_talked_to_there_gets_a_terminal() {
+        let fit = KNOWN
+            .iter()
+            .filter(|facts| fits_terminal(facts.kind, &Row::default()));
+        let fit: Vec<&str> = fit.map(|facts| facts.name).collect();
+        assert_eq!(fit, ["claude-code", "codex"]);
+        for (prompt, fits) in [
+            (PromptBy::Stdin, false),
+            (PromptBy::File, true),
+            (PromptBy::Argument, true),
+        ] {
+            let row = Row {
+                prompt,
+                ..Row::default()
+            };
+            assert_eq!(fits_terminal(Kind::Command, &row), fits, "{prompt:?}");
+        }
+    }
 }

@@ -43,7 +43,8 @@ pub(super) async fn converse(dir: &Path, spec: &Spec, wire: &mut Wire) -> Option
         argv.extend(row.model.iter().map(|arg| arg.replace("{model}", model)));
     }
     argv.extend(spec.args.iter().cloned());
-    if row.prompt == crate::adapters::command::PromptBy::Argument {
+    // After a takeover nothing is said: a person will.
+    if row.prompt == crate::adapters::command::PromptBy::Argument && !prompt.is_empty() {
         argv.push(prompt.clone());
     }
     let start = Start {

@@ -25,6 +25,14 @@ pub(crate) const FACTS: &[Fact] = &[
         left_over,
     ),
     ("command::an_exit_and_last_words_are_its_ending", failed),
+    (
+        "command::what_can_t_be_talked_to_in_a_terminal_runs_without_one",
+        headless,
+    ),
+    (
+        "command::what_can_t_go_on_in_a_terminal_is_not_taken_over",
+        not_taken_over,
+    ),
 ];
 
 fn stage(script: &str, row: Row) -> anyhow::Result<(Stage, Spec)> {
@@ -69,10 +77,12 @@ fn named() -> anyhow::Result<()> {
     let (stage, mut spec) = stage("cat > /dev/null; echo \"$@\" > got", row)?;
     spec.model = Some(String::from("big"));
     spec.session = SessionId::New(String::from("s-1"));
-    stage.run(&spec, "hello")?.completed()?;
+    let ended = stage.run(&spec, "hello")?.completed()?;
     ensure!(stage.read("got")? == "--id=s-1 --model big\n");
+    ensure!(ended.talk.session.as_deref() == Some("s-1"));
     spec.session = SessionId::Resume(String::from("s-1"));
-    stage.run(&spec, "hello")?.completed()?;
+    let ended = stage.run(&spec, "hello")?.completed()?;
+    ensure!(ended.talk.session.as_deref() == Some("s-1"));
     ensure!(stage.read("got")? == "--again s-1 --model big\n");
     spec.command.resume.clear();
     let ended = stage.run(&spec, "hello")?;
@@ -202,6 +212,65 @@ fn failed() -> anyhow::Result<()> {
         let (stage, spec) = stage(script, Row::default())?;
         let ended = stage.run(&spec, "hello")?;
         ensure!(is(ended.ending()), "{script}: {:?}", ended.ending());
+    }
+    Ok(())
+}
+
+fn headless() -> anyhow::Result<()> {
+    // Played by a script: a row that reads its prompt, and a program that Woodward knows.
+    for kind in [Kind::Command, Kind::Amp] {
+        let stage = Stage::new(kind)?;
+        let line = r#"{"type":"result","subtype":"success","is_error":false,"result":"Done"}"#;
+        let script = format!("cat > got; echo '{line}'");
+        let mut spec = stage.spec(["sh", "-c", &script, "agent"].map(String::from).to_vec());
+        spec.terminal = true;
+        let ended = stage.run(&spec, "the whole prompt")?.completed()?;
+        ensure!(stage.read("got")? == "the whole prompt", "{kind:?}");
+        ensure!(ended.has(spec.messages[0]) && !ended.talk.terminal);
+        ensure!(
+            ended.any(
+                |event| matches!(event, Event::Note { text } if text.contains("without a terminal"))
+            ),
+            "{:?}",
+            ended.events
+        );
+    }
+    Ok(())
+}
+
+fn not_taken_over() -> anyhow::Result<()> {
+    let rows = [
+        (
+            Row {
+                session: words(&["{session}"]),
+                resume: words(&["again", "{session}"]),
+                ..Row::default()
+            },
+            "from its input",
+        ),
+        (
+            Row {
+                prompt: PromptBy::File,
+                session: words(&["{session}"]),
+                ..Row::default()
+            },
+            "no `resume`",
+        ),
+    ];
+    for (row, why) in rows {
+        let script = "echo ready; while [ ! -e go ]; do sleep 0.1; done; echo done";
+        let (stage, spec) = stage(script, row)?;
+        let mut run = stage.start(&spec, "hello")?;
+        run.until("word", |event| matches!(event, Event::Text { .. }))?;
+        let id = fresh();
+        run.post(&Letter::Takeover { id })?;
+        run.until(
+            "refusal",
+            |event| matches!(event, Event::Rejected { message, note } if *message == id && note.contains(why)),
+        )?;
+        std::fs::write(stage.worktree().join("go"), "")?;
+        let ended = run.end()?.completed()?;
+        ensure!(ended.talk.last_text.ends_with("done"), "it was left alone");
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! How runs end by themselves, or by their limits.
 
 use anyhow::ensure;
+use woodward_agents::Waiting;
 use woodward_engine::supervise::{Cause, Identity, probe};
 
 use crate::stage::{Stage, until};
@@ -95,6 +96,26 @@ pub(crate) async fn silence_ends_it_and_output_does_not(stage: Stage) -> anyhow:
     let exit = stage.run(&launch).await?;
     ensure!(exit.cause == Cause::Stalled, "{exit:?}");
     ensure!(stage.output()?.ends_with("10\n"));
+    Ok(())
+}
+
+pub(crate) async fn time_in_which_a_person_is_waited_for_counts_for_no_limit(
+    stage: Stage,
+) -> anyhow::Result<()> {
+    // Both limits are long over when it has slept, and one of them is again when it sleeps on.
+    let mut launch = stage.script("sleep 2; echo > late; sleep 1000");
+    launch.stall_limit_ms = Some(300);
+    launch.time_limit_ms = Some(600);
+    std::fs::create_dir_all(stage.dir())?;
+    let waiting = Waiting::begin(&stage.dir())?;
+    stage.launch(&launch).await?;
+    let late = stage.cwd().join("late");
+    until("it was left alone", || Ok(late.exists())).await?;
+    drop(waiting);
+    let exit = stage.exit().await?;
+    let by_limit = matches!(exit.cause, Cause::Stalled | Cause::TimedOut);
+    ensure!(by_limit, "{exit:?}");
+    ensure!(exit.ended_at_ms - exit.started_at_ms >= 2200, "{exit:?}");
     Ok(())
 }
 

@@ -67,6 +67,7 @@ facts! {
     end::nothing_is_inherited_but_the_standard_streams,
     end::a_time_limit_ends_it,
     end::silence_ends_it_and_output_does_not,
+    end::time_in_which_a_person_is_waited_for_counts_for_no_limit,
     end::what_it_used_is_recorded,
     end::what_it_leaves_behind_is_ended_before_the_exit_is_written,
     end::an_ended_supervisor_is_reaped,

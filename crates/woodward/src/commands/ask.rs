@@ -6,8 +6,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use woodward_agents::Waiting;
 use woodward_api::{AnswerState, Code, NewQuestion, Problem};
-use woodward_core::MessageId;
+use woodward_core::{MessageId, RunId};
 
 use crate::failure::{Failure, Outcome};
 use crate::input;
@@ -52,6 +53,7 @@ impl Ask {
         session
             .insist(async |client| client.ask(&run, &question).await)
             .await?;
+        let waiting = waiting(session, &run);
         let answer = loop {
             let state = session
                 .insist(async |client| client.answer_state(&run, question.id, POLL).await)
@@ -65,8 +67,21 @@ impl Ask {
                 }
             }
         };
+        drop(waiting);
         session.out.answer(&answer, |_| format!("{answer}\n"))
     }
+}
+
+/// Has the run's limits stand still while the person is waited for. Without it the answer may come
+/// too late, but it is still waited for.
+fn waiting(session: &Session, run: &str) -> Option<Waiting> {
+    let run: RunId = run.parse().ok()?;
+    Waiting::begin(&session.paths().run(run))
+        .inspect_err(|error| {
+            let line = format!("the run's time limits go on while this waits: {error}");
+            session.out.detail(&line);
+        })
+        .ok()
 }
 
 /// A new random identity.

@@ -354,4 +354,32 @@ fn the_days_budget_stops_a_running_agent_and_loses_none_of_its_work() {
     until("it is gone", || !lives(agent));
     let kept = scene.repo.git(&["show", "woodward/greedy/1:work.txt"]);
     assert_eq!(kept, "work");
+/// Whoever asks is silent until it is answered, however long that takes.
+#[test]
+fn an_agent_that_waits_for_the_person_is_not_stalled() {
+    let limits = "timeout: 2s, stallTimeout: 1s";
+    let scene = Scene::new(&format!(
+        "  brief: {{ command: sh, {limits} }}\n  row: {{ command: 'sh \"$WOODWARD_PROMPT_FILE\"', \
+         prompt: file, waitingLine: '? ', {limits} }}\nlimits: {{ attempts: 1 }}\n"
+    ));
+    let asks = [
+        ("brief", "answer=$(\"$WOODWARD_BIN\" ask 'Which one?')"),
+        ("row", "echo '? Which one?'; read answer"),
+    ];
+    for (agent, ask) in asks {
+        let late = scene.leave(&format!("{agent}-late"));
+        let script = format!(
+            "(sleep 4; {late}) > /dev/null 2>&1 &\n{ask}\necho \"$answer\" > {agent}.txt\nexit 0"
+        );
+        scene.ok(&["create", agent, "-p", &script, "--agent", agent]);
+    }
+    for (agent, _) in asks {
+        scene.seen(&format!("{agent}-late"));
+        scene.wait(agent, "waiting");
+        scene.ok(&["answer", agent, "that one"]);
+        scene.land(agent);
+        let text = scene.repo.git(&["show", &format!("main:{agent}.txt")]);
+        assert_eq!(text, "that one");
+        assert_eq!(scene.show(agent).runs.len(), 1);
+    }
 }

@@ -18,6 +18,8 @@ pub(super) struct Reader {
     /// The language of those who speak like Claude Code.
     stream: Option<Ears>,
     pub(super) session: Option<String>,
+    /// The conversation has a name of ours that nobody has been told of: it may not exist yet.
+    is_unsaid: bool,
     /// What the turns before this one have used, and this one.
     used: (Usage, Usage),
     /// How it says its turn ended.
@@ -32,6 +34,7 @@ impl Reader {
         Self {
             row,
             stream: speaks_stream_json.then(Ears::default),
+            is_unsaid: session.is_some() && !speaks_stream_json,
             session,
             used: Default::default(),
             ending: None,
@@ -50,16 +53,26 @@ impl Reader {
     }
 
     pub(super) fn hear(&mut self, line: &str) -> Vec<Event> {
-        let mut events = Vec::new();
         if let Some(session) = self.named(line) {
             self.session = Some(session.to_owned());
-            events.push(Event::Started {
-                session: self.session.clone(),
-                model: None,
-                version: None,
-            });
-            return events;
+            return vec![self.started()];
         }
+        // Who says something has begun.
+        let mut events: Vec<Event> = self.is_unsaid.then(|| self.started()).into_iter().collect();
+        events.extend(self.meaning(line));
+        events
+    }
+
+    fn started(&mut self) -> Event {
+        self.is_unsaid = false;
+        Event::Started {
+            session: self.session.clone(),
+            model: None,
+            version: None,
+        }
+    }
+
+    fn meaning(&mut self, line: &str) -> Vec<Event> {
         if let Some(asked) = after(line, self.row.waiting_line.as_deref()) {
             self.has_asked = true;
             let text = match asked.trim() {
@@ -75,7 +88,7 @@ impl Reader {
         }
         match serde_json::from_str::<Value>(line) {
             Ok(value) if value.is_object() => {
-                events.extend(self.figures(&value));
+                let mut events: Vec<Event> = self.figures(&value).into_iter().collect();
                 events.extend(self.object(&value));
                 events
             }
@@ -146,7 +159,8 @@ impl Reader {
             None if is_fine && self.stream.is_none() => Ending::Completed,
             None => common::gone(status, &format!("{}\n{complaints}", self.last)),
         };
-        (Vec::new(), ending)
+        let said = self.is_unsaid && is_fine;
+        (said.then(|| self.started()).into_iter().collect(), ending)
     }
 }
 
@@ -266,6 +280,20 @@ mod tests {
             }]
         );
         assert_eq!(reader.ended(None, "").1, Ending::Completed);
+    }
+
+    #[test]
+    fn a_name_of_ours_is_said_once_it_has_begun() {
+        let ours = || Reader::new(Row::default(), false, Some("s-1".into()));
+        let is_named = |event: &Event| matches!(event, Event::Started { session: Some(session), .. } if session == "s-1");
+        let mut talks = ours();
+        assert!(is_named(&talks.hear("hello")[0]));
+        assert!(!talks.hear("more").iter().any(is_named));
+        assert!(talks.ended(fine(), "").0.is_empty());
+        let mut silent = ours();
+        assert!(is_named(&silent.ended(fine(), "").0[0]));
+        // One that never began has no conversation to resume.
+        assert!(ours().ended(None, "").0.is_empty());
     }
 
     #[test]

@@ -12,6 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, kill_process_group, wait};
 
+use woodward_agents::Waited;
+
 use super::super::directory::Directory;
 use super::super::output::Log;
 use super::super::spawn::Agent;
@@ -29,6 +31,8 @@ const GRACE_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 /// How often the process table is looked at while processes are given time to end: those that are
 /// not our children make no event.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// How often it is looked whether a person has answered, once a limit is reached.
+const PERSON_PAUSE: Duration = Duration::from_millis(500);
 const KILL_PAUSE: Duration = Duration::from_millis(5);
 const KILL_PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -72,6 +76,10 @@ pub(super) struct Watch<'a> {
     ended_for: Option<Cause>,
     started: Instant,
     printed: Instant,
+    /// How long a person was waited for, as far as it was looked at.
+    waited: Duration,
+    /// A person was waited for: no limit is looked at before this moment.
+    patient_until: Instant,
     /// Nobody can print any more.
     closed: bool,
     buffer: Vec<u8>,
@@ -99,6 +107,8 @@ impl<'a> Watch<'a> {
             ended_for: None,
             started: now,
             printed: now,
+            waited: Duration::ZERO,
+            patient_until: now,
             closed: false,
             buffer: vec![0; BUFFER],
         }
@@ -129,18 +139,10 @@ impl<'a> Watch<'a> {
                 self.begin_ending(self.launch.term_grace_ms, now);
             }
             Phase::Working => {
-                let over = |limit: Option<u64>, since: Instant| {
-                    limit.is_some_and(|limit| now - since >= Duration::from_millis(limit))
-                };
-                let cause = if over(self.launch.time_limit_ms, self.started) {
-                    Cause::TimedOut
-                } else if over(self.launch.stall_limit_ms, self.printed) {
-                    Cause::Stalled
-                } else {
-                    return;
-                };
-                self.ended_for = Some(cause);
-                self.begin_ending(self.launch.term_grace_ms, now);
+                if let Some(cause) = self.limit_reached(now) {
+                    self.ended_for = Some(cause);
+                    self.begin_ending(self.launch.term_grace_ms, now);
+                }
             }
             Phase::Ending { until, look_at } => {
                 if now >= until {
@@ -179,6 +181,45 @@ impl<'a> Watch<'a> {
             }
             Phase::Killing { .. } | Phase::Done => {}
         }
+    }
+
+    /// The limit that is reached now. Time in which a person was waited for does not count; it is
+    /// looked at only when a limit would be reached with it.
+    fn limit_reached(&mut self, now: Instant) -> Option<Cause> {
+        if self.next_limit().is_none_or(|at| now < at) {
+            return None;
+        }
+        let seen = Waited::load(self.dir.path());
+        self.waited = seen.total;
+        if seen.now {
+            self.printed = now;
+            self.patient_until = now + PERSON_PAUSE;
+            return None;
+        }
+        if let Some(answered) = seen.ended_ago.and_then(|ago| now.checked_sub(ago)) {
+            self.printed = self.printed.max(answered);
+        }
+        match [self.time_up(), self.stalled()] {
+            [Some(at), _] if now >= at => Some(Cause::TimedOut),
+            [_, Some(at)] if now >= at => Some(Cause::Stalled),
+            _ => None,
+        }
+    }
+
+    fn time_up(&self) -> Option<Instant> {
+        let limit = Duration::from_millis(self.launch.time_limit_ms?);
+        self.started.checked_add(limit.checked_add(self.waited)?)
+    }
+
+    fn stalled(&self) -> Option<Instant> {
+        let limit = Duration::from_millis(self.launch.stall_limit_ms?);
+        self.printed.checked_add(limit)
+    }
+
+    /// When limits have to be looked at.
+    fn next_limit(&self) -> Option<Instant> {
+        let next = [self.time_up(), self.stalled()].into_iter().flatten().min();
+        next.map(|at| at.max(self.patient_until))
     }
 
     /// Asks everybody to end, if there is anybody.
@@ -266,17 +307,8 @@ impl<'a> Watch<'a> {
 
     fn await_event(&self) {
         let now = Instant::now();
-        let after = |limit: Option<u64>, since: Instant| {
-            limit.and_then(|limit| since.checked_add(Duration::from_millis(limit)))
-        };
         let until = match self.phase {
-            Phase::Working => [
-                after(self.launch.time_limit_ms, self.started),
-                after(self.launch.stall_limit_ms, self.printed),
-            ]
-            .into_iter()
-            .flatten()
-            .min(),
+            Phase::Working => self.next_limit(),
             Phase::Ending { until, look_at } => Some(look_at.map_or(until, |at| at.min(until))),
             Phase::Killing { next, .. } => Some(next),
             Phase::Done => Some(now),
