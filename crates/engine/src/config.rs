@@ -171,6 +171,31 @@ pub struct Agent {
     pub stall_timeout: Option<Millis>,
 }
 
+impl Agent {
+    /// Whether it can be told which model to use.
+    pub fn takes_model(&self) -> bool {
+        match self.driving {
+            Driving::Plain(_)
+            | Driving::Hosted {
+                kind: Kind::Amp, ..
+            } => false,
+            Driving::Hosted {
+                kind: Kind::Command,
+                ..
+            } => !self.row.model.is_empty(),
+            Driving::Hosted { .. } => true,
+        }
+    }
+
+    /// Whether its permissions hold it: whether it asks before it does something.
+    pub fn asks_permission(&self) -> bool {
+        match self.driving {
+            Driving::Plain(_) => false,
+            Driving::Hosted { kind, .. } => kind.facts().asks_permission,
+        }
+    }
+}
+
 /// How an agent is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Driving {

@@ -57,16 +57,17 @@ pub(crate) enum Unusable {
     Waits(Wait),
 }
 
-/// Whether an agent can be used now, with this search path.
+/// Whether an agent of a project can be used now, with this search path.
 pub(crate) fn usable(
     agent: &Agent,
     waits: &Waits,
     path: &str,
+    root: &Path,
     now: Timestamp,
 ) -> Result<(), Unusable> {
     if let Driving::Hosted { kind, program } = &agent.driving {
         let name = program.first().map(String::as_str).unwrap_or_default();
-        if find(name, path).is_none() {
+        if find_from(root, name, path).is_none() {
             return Err(Unusable::Missing {
                 program: name.to_owned(),
                 install: kind.facts().install.to_owned(),
@@ -77,6 +78,16 @@ pub(crate) fn usable(
         Some(wait) => Err(Unusable::Waits(wait)),
         None => Ok(()),
     }
+}
+
+/// Where a program of a project is. One of its own files is named from its root, as it is in every
+/// worktree.
+pub(crate) fn find_from(root: &Path, program: &str, path: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        let file = root.join(program);
+        return find(&file.display().to_string(), path);
+    }
+    find(program, path)
 }
 
 /// Where a program is.
@@ -118,8 +129,12 @@ pub(crate) fn choose<'a>(
                 soonest = Some(soonest.map_or(wait.until, |known| known.min(wait.until)));
             }
             Err(Unusable::Missing { program, install }) => {
+                let how = match install.as_str() {
+                    "" => String::new(),
+                    install => format!(" ({install})"),
+                };
                 missing.push(format!(
-                    "`{program}` of agent `{}` is not installed ({install})",
+                    "`{program}` of agent `{}` is not installed{how}",
                     agent.name
                 ));
             }
@@ -170,6 +185,26 @@ mod tests {
             words.contains("agent `codex` is not installed (get x)"),
             "{words}"
         );
+    }
+
+    #[test]
+    fn a_program_of_the_project_is_found_from_its_root() {
+        let root = tempfile::tempdir().unwrap();
+        let text = "agents: { own: { command: [./tools/agent], prompt: argument } }";
+        let config = Config::parse(text, "test").unwrap();
+        let candidates = config.candidates(&[]).unwrap();
+        let waits = Waits::load(root.path().join("waits.json"));
+        let look = |agent: &Agent| usable(agent, &waits, "/bin", root.path(), Timestamp(1));
+        let words = "`./tools/agent` of agent `own` is not installed";
+        assert_eq!(choose(&candidates, look), Choice::None(words.into()));
+        let file = root.path().join("tools/agent");
+        std::fs::create_dir(root.path().join("tools")).unwrap();
+        std::fs::write(&file, "").unwrap();
+        assert!(matches!(choose(&candidates, look), Choice::None(_)));
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&file, mode).unwrap();
+        assert!(matches!(choose(&candidates, look), Choice::Take(_)));
+        assert!(find_from(root.path(), "sh", "/bin").is_some());
     }
 
     #[test]

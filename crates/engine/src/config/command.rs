@@ -28,6 +28,24 @@ impl Command {
         }
     }
 
+    /// The same with arguments after it. Text gets them after its last word, unless it says itself,
+    /// with `$@`, where they belong; text of several lines has to.
+    pub fn argv_with(&self, args: &[String]) -> Vec<String> {
+        let mut argv = self.argv();
+        if let Self::Shell(text) = self {
+            let places = ["$@", "${@", "$*", "${*", "$1", "${1"];
+            let is_placed = places.iter().any(|place| text.contains(place));
+            let text = text.trim_end();
+            if !is_placed && !text.contains('\n') {
+                argv[2] = format!("{text} \"$@\"");
+            }
+            // The name by which the shell calls itself.
+            argv.push("sh".to_owned());
+        }
+        argv.extend(args.iter().cloned());
+        argv
+    }
+
     /// The command as a person could type it.
     pub fn shown(&self) -> String {
         match self {
@@ -128,5 +146,24 @@ mod tests {
         let words = Command::Argv(vec!["echo".into(), "it's".into(), "a b".into(), "".into()]);
         assert_eq!(words.argv(), ["echo", "it's", "a b", ""]);
         assert_eq!(words.shown(), r"echo 'it'\''s' 'a b' ''");
+    }
+
+    #[test]
+    fn arguments_reach_the_command() {
+        let said = |command: Command| {
+            let argv = command.argv_with(&["a b".into(), "$c".into()]);
+            let ran = std::process::Command::new(&argv[0])
+                .args(&argv[1..])
+                .output()
+                .unwrap();
+            String::from_utf8(ran.stdout).unwrap()
+        };
+        let text = |text: &str| said(Command::Shell(text.into()));
+        assert_eq!(text("printf '%s.' x"), "x.a b.$c.");
+        assert_eq!(text("true && printf '%s.' x "), "x.a b.$c.");
+        assert_eq!(text("printf '%s.' \"$@\" x"), "a b.$c.x.");
+        assert_eq!(text("printf '%s.' \"$@\"\necho"), "a b.$c.\n");
+        let words = ["printf", "%s.", "x"].map(String::from).to_vec();
+        assert_eq!(said(Command::Argv(words)), "x.a b.$c.");
     }
 }

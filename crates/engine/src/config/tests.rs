@@ -459,3 +459,22 @@ fn the_place_is_right_after_wide_characters_and_returns() {
     assert_eq!((finding.line, finding.column), (2, 33));
     assert_eq!(error.hint(), Some("did you mean `timeout`?"));
 }
+
+#[test]
+fn a_model_that_nobody_is_told_of_is_refused() {
+    let refused = |text: &str| Config::parse(text, "test").err().map(|e| e.to_string());
+    for agent in [
+        "{ command: x, model: big }",
+        "{ command: x, prompt: argument, model: big }",
+        "{ kind: amp, model: big }",
+    ] {
+        let said = refused(&format!("agents: {{ own: {agent} }}\n")).expect(agent);
+        assert!(said.contains("is told its model"), "{said}");
+    }
+    for agent in [
+        "{ command: x, modelArgs: [--model, \"{model}\"], model: big }",
+        "{ kind: codex, model: big }",
+    ] {
+        assert_eq!(refused(&format!("agents: {{ own: {agent} }}\n")), None);
+    }
+}

@@ -3,6 +3,7 @@
 //! The host's `conversation.json` is all that is looked at; it says the same after any restart. What
 //! is said to the agent goes through the run's inbox and counts as taken when the host says so.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -36,7 +37,8 @@ pub(super) struct Earlier {
 /// What has been seen of a conversation, so that news are told apart from what is known.
 #[derive(Debug, Default)]
 pub(super) struct Attended {
-    changed_at: Option<SystemTime>,
+    /// The file as it was when it was read: when it was written, which it is, how long.
+    version: Option<(SystemTime, u64, u64)>,
     talk: Conversation,
     /// Messages that were seen to be typed into the program.
     injected: Vec<MessageId>,
@@ -47,7 +49,11 @@ pub(super) struct Attended {
 impl Driver {
     /// The agent that does the work now.
     pub(super) fn choose<'a>(&self, scene: &'a Scene) -> Result<Choice<'a>> {
-        let Scene { task, config, .. } = scene;
+        let Scene {
+            task,
+            config,
+            project,
+        } = scene;
         let names: Vec<_> = task
             .spec
             .agent
@@ -60,7 +66,7 @@ impl Driver {
         Ok(available::choose(&candidates, |agent| {
             let env = environment::passed(&agent.environment);
             let path = env.get("PATH").map(String::as_str).unwrap_or_default();
-            available::usable(agent, &self.inner.waits, path, now)
+            available::usable(agent, &self.inner.waits, path, project.root(), now)
         }))
     }
 
@@ -180,7 +186,8 @@ impl Driver {
         prompted: &[MessageId],
         told: bool,
     ) -> Result<()> {
-        let changed = attended.look(dir);
+        // Who was told something, or looks for the last time, does not go by how the file looks.
+        let changed = attended.look(dir, told);
         if !changed && !told {
             return Ok(());
         }
@@ -382,7 +389,7 @@ impl Driver {
         };
         let env = environment::passed(&agent.environment);
         let path = env.get("PATH").map(String::as_str).unwrap_or_default();
-        let program = available::find(program.first()?, path)?;
+        let program = available::find_from(scene.project.root(), program.first()?, path)?;
         version::too_old(kind.facts(), &version::ask(&program).await?)
     }
 
@@ -426,17 +433,19 @@ fn quick_gate(gate: &GateSpec) -> QuickGate {
 }
 
 impl Attended {
-    /// Whether there is something new.
-    fn look(&mut self, dir: &Path) -> bool {
+    /// Whether there is something new. A file that looks as it did is read only if `anyway`: two
+    /// versions may be of the same moment.
+    fn look(&mut self, dir: &Path, anyway: bool) -> bool {
         let file: PathBuf = run_files::conversation_file(dir);
-        let changed_at = file.metadata().and_then(|meta| meta.modified()).ok();
-        if changed_at == self.changed_at {
+        let meta = file.metadata().ok();
+        let version = meta.and_then(|meta| Some((meta.modified().ok()?, meta.ino(), meta.len())));
+        if version == self.version && !anyway {
             return false;
         }
         let Some(talk) = run_files::load_conversation(dir) else {
             return false;
         };
-        self.changed_at = changed_at;
+        self.version = version;
         let news = talk != self.talk;
         self.talk = talk;
         news
@@ -444,5 +453,48 @@ impl Attended {
 
     pub(super) fn talk(&self) -> &Conversation {
         &self.talk
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// Writes a conversation with this text in place of the one before, of the same moment.
+    fn write(dir: &Path, text: &str, in_place: bool) {
+        let talk = Conversation {
+            last_text: text.into(),
+            ..Conversation::default()
+        };
+        let file = run_files::conversation_file(dir);
+        let draft = if in_place {
+            file.clone()
+        } else {
+            dir.join("draft")
+        };
+        std::fs::write(&draft, serde_json::to_vec(&talk).unwrap()).unwrap();
+        let open = File::options().write(true).open(&draft).unwrap();
+        open.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        std::fs::rename(&draft, &file).unwrap();
+    }
+
+    #[test]
+    fn news_of_the_same_moment_are_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let mut attended = Attended::default();
+        assert!(!attended.look(dir, true));
+        write(dir, "one", false);
+        assert!(attended.look(dir, false));
+        assert!(!attended.look(dir, false));
+        write(dir, "two", false);
+        assert!(attended.look(dir, false), "another file");
+        write(dir, "longer", true);
+        assert!(attended.look(dir, false), "another length");
+        write(dir, "Longer", true);
+        assert!(attended.look(dir, true), "whatever it looks like");
+        assert!(!attended.look(dir, true));
     }
 }

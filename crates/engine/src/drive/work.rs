@@ -390,7 +390,8 @@ impl Driver {
         ]);
         Launch {
             command: match &agent.driving {
-                Driving::Plain(command) => command.argv(),
+                Driving::Plain(command) if agent.args.is_empty() => command.argv(),
+                Driving::Plain(command) => command.argv_with(&agent.args),
                 Driving::Hosted { .. } => vec![
                     self.inner.options.program.display().to_string(),
                     "converse".to_owned(),

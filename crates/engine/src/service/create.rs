@@ -100,6 +100,10 @@ impl Engine {
             Some(names) => agent_names(config, names)?,
             None => Vec::new(),
         };
+        let model = draft.model.filter(|model| !model.trim().is_empty());
+        if model.is_some() {
+            all_take_model(config, &agents)?;
+        }
         let fallback = agents.split_off(agents.len().min(1));
         let base = match draft.base {
             Some(base) => {
@@ -129,7 +133,7 @@ impl Engine {
                 base,
                 agent: agents.pop(),
                 fallback,
-                model: draft.model.filter(|model| !model.trim().is_empty()),
+                model,
                 yolo: draft.yolo,
                 review: draft.review,
                 budget: None,
@@ -204,6 +208,23 @@ fn agent_names(config: &Config, given: &str) -> Result<Vec<AgentName>, Problem> 
         Ok(_) => Ok(names),
         Err(error) => Err(Problem::new(Code::Usage, error.to_string()).hint(error.hint())),
     }
+}
+
+/// A model that an agent can't be told of would be dropped without a word.
+fn all_take_model(config: &Config, agents: &[AgentName]) -> Result<(), Problem> {
+    // That there is no agent at all is said when one is needed.
+    let candidates = config.candidates(agents).unwrap_or_default();
+    let Some(agent) = candidates.iter().find(|agent| !agent.takes_model()) else {
+        return Ok(());
+    };
+    let name = &agent.name;
+    let what = format!("nothing says how the agent `{name}` is told its model");
+    let mut problem = Problem::new(Code::Usage, what);
+    if config.agents().any(|own| own.name == *name) {
+        let how = "modelArgs: [--model, \"{model}\"]";
+        problem = problem.hint(format!("for `{name}` in woodward.yaml: {how}"));
+    }
+    Err(problem.hint("leave out --model, or choose another agent with --agent"))
 }
 
 pub(super) fn no_branch(base: &str) -> Problem {

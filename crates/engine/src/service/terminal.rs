@@ -126,7 +126,10 @@ impl Engine {
             if let Some(refused) = settled.and_then(|one| one.refused.as_ref()) {
                 let what = format!("the agent of {name} can't be taken over: {refused}");
                 return Err(Problem::new(Code::WrongState, what)
-                    .hint(format!("look at it instead: woodward attach {name}")));
+                    .hint(format!("look at it instead: woodward attach {name}"))
+                    .hint(format!(
+                        "tell it how to go on: woodward prompt {name} \"…\""
+                    )));
             }
             let (place, _) = self.look_for_place(wanted).await?;
             if settled.is_some() && place.terminal {

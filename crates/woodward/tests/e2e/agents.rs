@@ -383,3 +383,40 @@ fn an_agent_that_waits_for_the_person_is_not_stalled() {
         assert_eq!(scene.show(agent).runs.len(), 1);
     }
 }
+
+#[test]
+fn arguments_and_models_reach_an_agent_or_are_refused() {
+    let scene = Scene::new(
+        "  plain: { command: 'sh -s', args: [--, 'a b'] }\n  row: { command: 'sh \"$WOODWARD_PROMPT_FILE\"', \
+         prompt: file, modelArgs: [--model, '{model}'], args: ['a b'] }\npermissions: { deny: [\"git push*\"] }\n",
+    );
+    let says = |name: &str| format!("printf '%s.' \"$@\" > {name}.txt\nexit 0");
+    let create = |name: &str, more: &[&str]| {
+        let script = says(name);
+        let mut args = vec!["create", name, "-p", &script, "--agent", name];
+        args.extend(more);
+        scene.ok(&args);
+        scene.land(name);
+        scene.repo.git(&["show", &format!("main:{name}.txt")])
+    };
+    assert_eq!(create("plain", &[]), "a b.");
+    assert_eq!(create("row", &["--model", "big"]), "--model.big.a b.");
+    scene.refused(
+        &[
+            "create", "x", "-p", "x", "--agent", "plain", "--model", "big",
+        ],
+        2,
+        &[
+            "the agent `plain` is told its model",
+            "modelArgs",
+            "--agent",
+        ],
+    );
+    let doctor = scene.run(&["doctor"]);
+    assert!(
+        doctor
+            .stdout
+            .contains("they do not hold `plain`, `row`, `shell`"),
+        "{doctor:?}"
+    );
+}

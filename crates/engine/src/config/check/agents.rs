@@ -16,6 +16,9 @@ use super::{Findings, plain};
 /// The name of an agent that is written in place.
 const INLINE_NAME: &str = "agent";
 
+/// How a command is told its model.
+const MODEL_HINT: &str = "add `modelArgs: [--model, \"{model}\"]`, or leave `model` out";
+
 /// The agents of a file.
 pub(super) struct Agents<'a> {
     /// Those that do the work by default, the preferred one first.
@@ -119,13 +122,13 @@ impl<'a> Agents<'a> {
             (Some(kind), command) => Driving::Hosted {
                 kind,
                 program: match command {
-                    Some(command) => command.argv(),
+                    Some(command) => command.argv_with(&[]),
                     None => vec![kind.facts().program.to_owned()],
                 },
             },
             (None, Some(command)) if by_row => Driving::Hosted {
                 kind: Kind::Command,
-                program: command.argv(),
+                program: command.argv_with(&[]),
             },
             (None, Some(command)) => Driving::Plain(command.clone()),
             (None, None) => {
@@ -184,6 +187,10 @@ impl<'a> Agents<'a> {
             timeout: file.timeout.0,
             stall_timeout: file.stall_timeout.0.map(|span| span.0),
         };
+        if agent.model.is_some() && !agent.takes_model() {
+            let what = "nothing says how this agent is told its model";
+            findings.wrong(&[path, &[Key("model")]].concat(), what, MODEL_HINT);
+        }
         self.named.insert(name, agent);
     }
 

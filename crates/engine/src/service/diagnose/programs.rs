@@ -1,15 +1,16 @@
 //! The agent programs: which are installed, which version, logged in or not, and what was tested.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use woodward_agents::catalog::KNOWN;
-use woodward_agents::{Facts, Kind};
+use woodward_agents::permission::Mode;
+use woodward_agents::{Facts, Kind, fits_terminal};
 use woodward_api::Check;
 
 use super::{bad, good, note};
-use crate::agent::available::find;
+use crate::agent::available::{find, find_from};
 use crate::agent::version;
-use crate::config::{Command, Config, Driving};
+use crate::config::{Agent, Command, Config, Driving, Runtime};
 
 /// What shows that a person has logged in: variables, or files in the home directory.
 const LOGINS: &[(Kind, &[&str], &[&str])] = &[
@@ -81,20 +82,22 @@ const LOGINS: &[(Kind, &[&str], &[&str])] = &[
 ];
 
 /// The checks of a project's agents, and what else is installed.
-pub(super) async fn agents(config: &Config) -> Vec<Check> {
+pub(super) async fn agents(config: &Config, root: &Path) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut named = Vec::new();
     for agent in config.agents() {
         let title = format!("agent {}", agent.name);
         checks.push(match &agent.driving {
-            Driving::Plain(command) => plain(&title, command),
+            Driving::Plain(command) => plain(&title, command, root),
             Driving::Hosted { kind, program } => {
                 named.push(*kind);
                 let name = program.first().map(String::as_str).unwrap_or_default();
-                hosted(&title, kind.facts(), name).await
+                hosted(&title, kind.facts(), name, root).await
             }
         });
     }
+    checks.extend(unruled(config));
+    checks.extend(without_terminal(config));
     if let Err(none) = config.agent(None) {
         checks.push(bad("agent", none.to_string(), none.hint()));
     }
@@ -102,7 +105,7 @@ pub(super) async fn agents(config: &Config) -> Vec<Check> {
     let (installed, missing): (Vec<&Facts>, Vec<&Facts>) =
         others.partition(|facts| find(facts.program, &search_path()).is_some());
     for facts in installed {
-        checks.push(hosted(facts.name, facts, facts.program).await);
+        checks.push(hosted(facts.name, facts, facts.program, root).await);
     }
     if !missing.is_empty() {
         let names: Vec<&str> = missing.iter().map(|facts| facts.name).collect();
@@ -115,7 +118,49 @@ pub(super) async fn agents(config: &Config) -> Vec<Check> {
     checks
 }
 
-fn plain(title: &str, command: &Command) -> Check {
+/// The agents that do not ask before they do something, where somebody may rely on it: known programs
+/// are expected to, and commands where rules were written for them.
+fn unruled(config: &Config) -> Option<Check> {
+    let relied_on = |agent: &&Agent| {
+        let rules = &agent.permissions;
+        let known = match agent.driving {
+            Driving::Plain(_) => false,
+            Driving::Hosted { kind, .. } => !matches!(kind, Kind::Command | Kind::Aider),
+        };
+        let written = !(rules.allow.is_empty() && rules.deny.is_empty());
+        written || known && rules.mode == Mode::Careful
+    };
+    let names = named(config, |agent| {
+        !agent.asks_permission() && relied_on(&agent)
+    })?;
+    Some(note(
+        "permissions",
+        format!("they do not hold {names}, which can't ask before doing something"),
+        Some(String::from(
+            "an agent that asks can be held: see docs/agents.md",
+        )),
+    ))
+}
+
+/// The agents that have no terminal although the project wants one.
+fn without_terminal(config: &Config) -> Option<Check> {
+    let is_headless = |agent: &Agent| match agent.driving {
+        Driving::Plain(_) => true,
+        Driving::Hosted { kind, .. } => !fits_terminal(kind, &agent.row),
+    };
+    let names = named(config, is_headless).filter(|_| config.runtime == Runtime::Tmux)?;
+    let found = format!("`runtime: tmux` does nothing for {names}: it runs without a terminal");
+    Some(note("terminal", found, None))
+}
+
+/// The names of the project's agents of a kind, if there are any.
+fn named(config: &Config, is: impl Fn(&Agent) -> bool) -> Option<String> {
+    let names = config.agents().filter(|agent| is(agent));
+    let names: Vec<String> = names.map(|agent| format!("`{}`", agent.name)).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+fn plain(title: &str, command: &Command, root: &Path) -> Check {
     let program = match command {
         Command::Argv(argv) => argv.first().cloned().unwrap_or_default(),
         Command::Shell(text) => text
@@ -124,7 +169,7 @@ fn plain(title: &str, command: &Command) -> Check {
             .unwrap_or_default()
             .to_owned(),
     };
-    match find(&program, &search_path()) {
+    match find_from(root, &program, &search_path()) {
         Some(_) => good(title, command.shown()),
         // A shell may know it as a function or from the worktree.
         None => note(
@@ -135,8 +180,8 @@ fn plain(title: &str, command: &Command) -> Check {
     }
 }
 
-async fn hosted(title: &str, facts: &Facts, program: &str) -> Check {
-    let Some(path) = find(program, &search_path()) else {
+async fn hosted(title: &str, facts: &Facts, program: &str, root: &Path) -> Check {
+    let Some(path) = find_from(root, program, &search_path()) else {
         return match facts.kind {
             Kind::Command => note(title, format!("`{program}` is not a program on PATH"), None),
             _ => bad(

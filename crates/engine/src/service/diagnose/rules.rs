@@ -15,7 +15,7 @@ impl Engine {
             Ok(config) => {
                 checks.push(good("config", format!("{CONFIG_FILE} makes sense")));
                 checks.extend(uncommitted(project).await);
-                checks.extend(super::programs::agents(&config).await);
+                checks.extend(super::programs::agents(&config, project.root()).await);
                 if config.gates().is_empty() {
                     checks.push(note(
                         "gates",
