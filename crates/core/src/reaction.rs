@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::backoff::Backoff;
 use crate::time::{Millis, Roll};
 
-pub use occurrence::{Hand, Occurrence, STALLED, of_event};
+pub use occurrence::{Hand, Occurrence, STALLED, may_matter, of_event};
 
 /// How often a rule that costs an agent's run answers for one task, unless it says otherwise.
 pub const RETRIES_DEFAULT: u32 = 3;

@@ -223,3 +223,15 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "is_default")]
     pub tally: Tally,
 }
+
+/// The task of a project that finished last, once all is done: no task is open but drafts, which nobody
+/// has begun, and at least one is finished. Rules and notices go by this alike.
+pub fn all_done(tasks: &[Task]) -> Option<&Task> {
+    let is_over = |task: &Task| task.state.kind().is_finished();
+    let is_draft = |task: &Task| matches!(task.state, State::Draft);
+    if !tasks.iter().all(|task| is_over(task) || is_draft(task)) {
+        return None;
+    }
+    let finished = tasks.iter().filter(|task| is_over(task));
+    finished.max_by_key(|task| (task.since, task.id))
+}

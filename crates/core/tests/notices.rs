@@ -11,6 +11,7 @@ use woodward_core::notice::{Level, Notice, Reason, notice_of};
 use woodward_core::state::{
     Approval, Approver, Evidence, Failure, PauseReason, Purpose, Question, ResumePoint,
 };
+use woodward_core::task::all_done;
 use woodward_core::{Note, Policy, State, Task, Timestamp};
 
 use common::{World, commit, intent, message, new_task, run, task_id};
@@ -175,6 +176,36 @@ fn a_key_is_bounded_whatever_the_evidence_is() {
     );
     assert!(notice.key.len() < 400 && !notice.key.contains('\0'));
     assert_eq!(notice.level, Level::Urgent);
+}
+
+#[test]
+fn all_is_done_when_something_is_finished_and_only_drafts_are_left() {
+    let task = |id: u128, since: i64, state: State| {
+        let mut task = World::create(new_task(true, &[]), Policy::default()).task;
+        task.id = task_id(id);
+        task.since = Timestamp(since);
+        task.state = state;
+        task
+    };
+    let landed = |id, since| {
+        let (commit, intent) = (commit(1), intent(1));
+        task(id, since, State::Landed { commit, intent })
+    };
+    let draft = task(3, 9, State::Draft);
+    let queued = State::Queued {
+        purpose: Purpose::First,
+        run_at: Timestamp(0),
+        delay: None,
+    };
+    let open = task(4, 1, queued);
+    let last = |tasks: &[Task]| all_done(tasks).map(|task| task.id);
+    assert_eq!(last(&[landed(1, 5), landed(2, 4)]), Some(task_id(1)));
+    // A draft that nobody has begun keeps nothing from being done, and is never the last.
+    let with_draft = [landed(1, 5), draft.clone()];
+    assert_eq!(last(&with_draft), Some(task_id(1)));
+    assert_eq!(last(&[landed(1, 5), open]), None);
+    assert_eq!(last(&[draft]), None);
+    assert_eq!(last(&[]), None);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use woodward_core::budget::{Budget, Spend};
 use woodward_core::effect::DependencyNews;
 use woodward_core::event::{Outcome, Right};
 use woodward_core::gate::{Overall, overall};
+use woodward_core::reaction::{may_matter, of_event};
 use woodward_core::state::{Approver, Evidence, Failure, Purpose};
 use woodward_core::step::{Refusal, replay};
 use woodward_core::task::{Blocker, Standing, Tally};
@@ -251,6 +252,23 @@ proptest! {
             if kind(seen.before).is_finished() && kind(next) != kind(seen.before) {
                 assert_eq!(kind(seen.before), StateKind::Cancelled);
                 assert!(matches!(seen.event.fact, Fact::Retried | Fact::Restored { .. }));
+            }
+        });
+    }
+
+    #[test]
+    fn no_fact_that_means_something_to_rules_is_passed_over(history in histories()) {
+        history.live(|seen| {
+            let Some((next, _)) = accepted(seen) else { return };
+            let fact = &seen.event.fact;
+            let finishes = kind(next).is_finished() && !kind(seen.before).is_finished();
+            let means = !of_event(seen.before, next, seen.event).is_empty();
+            if finishes || means {
+                assert!(may_matter(fact), "{fact:?}");
+            }
+            // What is spent means something only where it ends the run.
+            if let Fact::Spent { run, .. } = fact && means {
+                assert_ne!(current_run(next), Some(*run));
             }
         });
     }

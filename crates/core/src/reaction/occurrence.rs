@@ -66,6 +66,35 @@ impl Occurrence {
     }
 }
 
+/// Whether a fact can mean anything to rules at all: where not, nobody need look at the task before and
+/// after it. What an agent spends matters only where it ends its run.
+pub const fn may_matter(fact: &Fact) -> bool {
+    matches!(
+        fact,
+        // By what they say, or by where they bring a task.
+        Fact::AgentAsked { .. }
+            | Fact::Approved { .. }
+            | Fact::Brought { .. }
+            | Fact::Cancelled { .. }
+            | Fact::ChangesRequested { .. }
+            | Fact::DependencyFailed { .. }
+            | Fact::DependencyLanded { .. }
+            | Fact::GatesFinished { .. }
+            | Fact::Landed { .. }
+            | Fact::LandingBroken { .. }
+            | Fact::LandingConflicted { .. }
+            | Fact::LandingFailed { .. }
+            | Fact::LeaseExpired { .. }
+            | Fact::Paused { .. }
+            | Fact::PrepareFailed { .. }
+            | Fact::Prepared { .. }
+            | Fact::Resumed
+            | Fact::RunFinished { .. }
+            | Fact::Spent { .. }
+            | Fact::Superseded { .. }
+    )
+}
+
 /// What an event means to rules, given the task before and after it.
 pub fn of_event(before: &Task, after: &Task, event: &Event) -> Vec<Occurrence> {
     let mut found = by_fact(before, after, event);

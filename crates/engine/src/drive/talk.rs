@@ -464,10 +464,8 @@ mod tests {
 
     /// Writes a conversation with this text in place of the one before, of the same moment.
     fn write(dir: &Path, text: &str, in_place: bool) {
-        let talk = Conversation {
-            last_text: text.into(),
-            ..Conversation::default()
-        };
+        let mut talk = Conversation::default();
+        talk.last_text = text.into();
         let file = run_files::conversation_file(dir);
         let draft = if in_place {
             file.clone()

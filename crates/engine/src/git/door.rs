@@ -40,6 +40,28 @@ const KEPT: [&str; 7] = [
     "SSH_AUTH_SOCK",
 ];
 
+/// What those that talk to another repository may know besides: how to get there.
+const KEPT_FOR_REMOTES: [&str; 15] = [
+    "http_proxy",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+    SSH_COMMAND,
+    "GIT_SSH",
+    "GIT_SSH_VARIANT",
+];
+const SSH_COMMAND: &str = "GIT_SSH_COMMAND";
+/// Nobody sits there to type a password or to say yes to a host.
+const SSH_QUIET: &str = "ssh -oBatchMode=yes";
+
 const ALWAYS: [&str; 8] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -116,6 +138,7 @@ impl Door {
             stdin: None,
             writes: false,
             durable: false,
+            remote: None,
             accepted: vec![0],
             limit: OUTPUT_MAX,
             cut: false,
@@ -131,6 +154,21 @@ fn found_on(path: &OsStr) -> Option<OsString> {
         .map(|dir| dir.join("git"))
         .find(|git| git.is_absolute() && access(git, Access::EXEC_OK).is_ok() && git.is_file())
         .map(PathBuf::into_os_string)
+}
+
+/// What commands that talk to another repository are told, of what the daemon was told. Where nobody says
+/// how ssh is started, neither there nor in git's own configuration, it must not ask.
+fn for_remotes(
+    var: impl Fn(&str) -> Option<OsString>,
+    ssh_is_configured: bool,
+) -> Vec<(&'static str, OsString)> {
+    let given = |name: &'static str| Some((name, var(name).filter(|value| !value.is_empty())?));
+    let mut told: Vec<_> = KEPT_FOR_REMOTES.into_iter().filter_map(given).collect();
+    let names_ssh = |(name, _): &(&str, OsString)| matches!(*name, SSH_COMMAND | "GIT_SSH");
+    if !ssh_is_configured && !told.iter().any(names_ssh) {
+        told.push((SSH_COMMAND, SSH_QUIET.into()));
+    }
+    told
 }
 
 fn parse_version(text: &str) -> Option<(u32, u32)> {
@@ -149,6 +187,8 @@ pub(crate) struct Git {
     stdin: Option<Vec<u8>>,
     writes: bool,
     durable: bool,
+    /// Whether it talks to another repository, and if so, whether git knows how to start ssh.
+    remote: Option<bool>,
     accepted: Vec<i32>,
     limit: usize,
     cut: bool,
@@ -192,6 +232,12 @@ impl Git {
     pub(crate) fn durable(mut self) -> Self {
         self.writes = true;
         self.durable = true;
+        self
+    }
+
+    /// Marks it as one that talks to another repository: it is told how to get there.
+    pub(crate) fn remote(mut self, ssh_is_configured: bool) -> Self {
+        self.remote = Some(ssh_is_configured);
         self
     }
 
@@ -262,6 +308,12 @@ impl Git {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
+        }
+        if let Some(ssh_is_configured) = self.remote {
+            command.envs(for_remotes(
+                |name| std::env::var_os(name),
+                ssh_is_configured,
+            ));
         }
         command
             .env(MARKER, &self.door.shared.marker)
@@ -446,5 +498,52 @@ async fn end(child: &mut Child) {
     {
         let _ = kill_process_group(group, Signal::KILL);
         let _ = child.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remotes_are_reached_as_the_person_reaches_them_and_ssh_does_not_ask() {
+        let told = |vars: &[(&str, &str)], configured| {
+            let var = |name: &str| {
+                let (_, value) = vars.iter().find(|(known, _)| *known == name)?;
+                Some(OsString::from(value))
+            };
+            for_remotes(var, configured)
+        };
+        let given = [
+            ("https_proxy", "http://proxy:1"),
+            ("SSL_CERT_FILE", "/etc/own.pem"),
+            ("GIT_DIR", "/elsewhere"),
+            ("no_proxy", ""),
+        ];
+        assert_eq!(
+            told(&given, false),
+            [
+                ("https_proxy", "http://proxy:1".into()),
+                ("SSL_CERT_FILE", "/etc/own.pem".into()),
+                (SSH_COMMAND, SSH_QUIET.into()),
+            ]
+        );
+        let own = [(SSH_COMMAND, "ssh -i key")];
+        assert_eq!(told(&own, false), [(SSH_COMMAND, "ssh -i key".into())]);
+        // What git is configured with would be overruled.
+        assert_eq!(told(&[], true), []);
+    }
+
+    #[tokio::test]
+    async fn only_commands_for_remotes_are_told_of_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let door = Door::new("test");
+        let init = door.git(dir.path(), ["init", "-q"]).write();
+        init.run().await.unwrap();
+        let say = ["-c", "alias.say=!echo ${GIT_SSH_COMMAND:+told}", "say"];
+        let local = door.git(dir.path(), say).text().await.unwrap();
+        let remote = door.git(dir.path(), say).remote(false);
+        assert_eq!(local, "");
+        assert_eq!(remote.text().await.unwrap(), "told");
     }
 }

@@ -18,6 +18,7 @@ impl Repo {
         branch: &str,
     ) -> Result<Option<CommitId>, GitError> {
         let theirs = format!("refs/heads/{branch}");
+        let ssh_is_configured = self.ssh_is_configured().await?;
         let asked = self
             .git([
                 "ls-remote",
@@ -26,7 +27,7 @@ impl Repo {
                 remote,
                 &theirs,
             ])
-            .env("GIT_TERMINAL_PROMPT", "0")
+            .remote(ssh_is_configured)
             .accept(2)
             .run()
             .await?;
@@ -36,7 +37,7 @@ impl Repo {
         }
         let refspec = format!("+{theirs}:{ours}");
         self.git(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"])
-            .env("GIT_TERMINAL_PROMPT", "0")
+            .remote(ssh_is_configured)
             .arg("--end-of-options")
             .arg(remote)
             .arg(&refspec)
@@ -55,9 +56,10 @@ impl Repo {
         old: &CommitId,
     ) -> Result<Advance, GitError> {
         let theirs = format!("refs/heads/{branch}");
+        let ssh_is_configured = self.ssh_is_configured().await?;
         let pushed = self
             .git(["push", "--quiet", "--no-verify"])
-            .env("GIT_TERMINAL_PROMPT", "0")
+            .remote(ssh_is_configured)
             .arg(format!("--force-with-lease={theirs}:{old}"))
             .arg("--end-of-options")
             .arg(remote)
@@ -73,6 +75,12 @@ impl Repo {
             },
             (current, _) => Ok(Advance::Moved { current }),
         }
+    }
+
+    /// Whether git's own configuration says how ssh is started.
+    async fn ssh_is_configured(&self) -> Result<bool, GitError> {
+        let asked = self.git(["config", "--get", "core.sshCommand"]);
+        Ok(asked.accept(1).run().await?.code == 0)
     }
 
     /// Where a branch of a remote was when it was last fetched.

@@ -4,12 +4,13 @@
 //! answered before anybody looked is not told. The cursor moves in the transaction that records the
 //! notices; of several machines the one that moves it first tells, the others read on from there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use woodward_core::notice::{Notice, notice_of};
-use woodward_core::{EventSeq, Fact, ProjectId, Task, TaskId};
+use woodward_core::task::all_done;
+use woodward_core::{EventSeq, Fact, ProjectId, TaskId};
 use woodward_store::{CursorMove, LogEntry, LoggedEvent, RecordEntries, StoreError};
 
 use crate::engine::Inner;
@@ -109,25 +110,19 @@ async fn notices(inner: &Inner, events: &[LoggedEvent]) -> Result<Vec<Notice>> {
         }
     }
     let mut notices = Vec::new();
-    let mut landed: BTreeMap<ProjectId, Task> = BTreeMap::new();
+    let mut finished: BTreeSet<ProjectId> = BTreeSet::new();
     for id in touched {
         let Some(task) = inner.store.load_task(id).await? else {
             continue;
         };
         notices.extend(notice_of(&task, None));
-        if matches!(task.state, woodward_core::State::Landed { .. }) {
-            let last = landed.entry(task.project).or_insert_with(|| task.clone());
-            if (task.since, task.id) > (last.since, last.id) {
-                *last = task;
-            }
+        if task.state.kind().is_finished() {
+            finished.insert(task.project);
         }
     }
-    for (project, last) in landed {
-        let open = inner.open_tasks(project).await?;
-        let drafts = |task: &Task| matches!(task.state, woodward_core::State::Draft);
-        if open.iter().all(drafts) {
-            notices.push(Notice::all_done(&last));
-        }
+    for project in finished {
+        let tasks = inner.all_tasks(project).await?;
+        notices.extend(all_done(&tasks).map(Notice::all_done));
     }
     Ok(notices)
 }
@@ -144,6 +139,8 @@ const fn matters(fact: &Fact) -> bool {
             | Fact::GatesFinished { .. }
             | Fact::LeaseExpired { .. }
             | Fact::Landed { .. }
+            | Fact::Cancelled { .. }
+            | Fact::Superseded { .. }
             | Fact::LandingConflicted { .. }
             | Fact::LandingFailed { .. }
             | Fact::LandingBroken { .. }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use woodward_core::reaction::{Hand, Occurrence, Trigger, of_event};
+use woodward_core::reaction::{Hand, Occurrence, Trigger, may_matter, of_event};
 use woodward_core::step::replay;
-use woodward_core::{Event, EventSeq, ProjectId, Task, TaskId, Timestamp, Version};
+use woodward_core::task::all_done;
+use woodward_core::{Event, EventSeq, Fact, ProjectId, State, Task, TaskId, Timestamp, Version};
 use woodward_store::{CursorMove, LogEntry, LoggedEvent, RecordEntries, StoreError};
 
 use super::consider::{Considered, Place};
@@ -263,6 +264,10 @@ async fn consider(
     if !config.reactions().iter().any(answers) {
         return Ok(all);
     }
+    if !may_matter(&event.fact) || is_spent_in_a_run_that_goes_on(inner, *task, &event.fact).await?
+    {
+        return Ok(all);
+    }
     let Some((before, after)) = around(inner, *task, *version).await? else {
         return Ok(all);
     };
@@ -278,6 +283,19 @@ async fn consider(
         all.close.extend(considered.close);
     }
     Ok(all)
+}
+
+/// Whether a fact says what an agent spent whose run goes on. That is said throughout a run and means
+/// nothing to rules: a budget that is used up ends the run, and no run comes back.
+async fn is_spent_in_a_run_that_goes_on(inner: &Inner, task: TaskId, fact: &Fact) -> Result<bool> {
+    let Fact::Spent { run: spent, .. } = fact else {
+        return Ok(false);
+    };
+    let now = inner.store.load_task(task).await?.map(|task| task.state);
+    Ok(match now {
+        Some(State::Working { run, .. } | State::Waiting { run, .. }) => run == *spent,
+        _ => false,
+    })
 }
 
 /// What an event means to rules; with each, whether it is about the whole project.
@@ -296,10 +314,7 @@ async fn occurrences(
     if finished(after) && !finished(before) {
         let tasks = inner.all_tasks(project.id()).await?;
         // Whichever of them is looked at, the one that finished last is the same.
-        let last = tasks.iter().max_by_key(|task| (task.since, task.id));
-        if let Some(last) = last
-            && tasks.iter().all(finished)
-        {
+        if let Some(last) = all_done(&tasks) {
             let occurrence = Occurrence {
                 trigger: Trigger::AllDone,
                 head: None,

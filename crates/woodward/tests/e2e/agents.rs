@@ -354,6 +354,8 @@ fn the_days_budget_stops_a_running_agent_and_loses_none_of_its_work() {
     until("it is gone", || !lives(agent));
     let kept = scene.repo.git(&["show", "woodward/greedy/1:work.txt"]);
     assert_eq!(kept, "work");
+}
+
 /// Whoever asks is silent until it is answered, however long that takes.
 #[test]
 fn an_agent_that_waits_for_the_person_is_not_stalled() {

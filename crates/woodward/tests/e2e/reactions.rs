@@ -290,6 +290,8 @@ reactions:
     let skipped = of("fails-too", "task-failed/retry");
     assert_eq!(skipped[0].why, "the task has no label web");
 
+    // A draft that nobody has begun keeps nothing from being done.
+    scene.ok(&["create", "someday"]);
     scene.ok(&["cancel", "fails", "fails-too"]);
     scene.land("after-works");
     let project = || -> Vec<ReactionEntry> { scene.json(&["reaction", "log"]) };
