@@ -12,13 +12,14 @@ use tokio::sync::Semaphore;
 use woodward_core::effect::DependencyNews;
 use woodward_core::task::Worktree;
 use woodward_core::{
-    Action, Actor, CommitId, Effect, Fact, Millis, Note, RunId, Task, TaskId, Version,
+    Action, Actor, CommitId, Effect, Fact, Millis, Note, RunId, State, Task, TaskId, Version,
 };
 use woodward_store::TakenEffect;
 
 use crate::engine::Inner;
 use crate::error::{EngineError, Result};
 use crate::git::{GitError, Removal};
+use crate::project::Project;
 use crate::supervise::{self, Launch};
 use crate::{clock, drive, files, gate, removed, run_env};
 
@@ -227,6 +228,7 @@ async fn remove_worktree(inner: &Inner, effect: &Effect, worktree: &Worktree) ->
     }
     removed::save(&inner.options.paths, task.id, worktree)?;
     let why = format!("task {} is {}", task.name, task.state.kind());
+    let is_landed = is_proved(&project, &task).await;
     let _turn = inner.outbox.clearing.acquire().await;
     let removed = project
         .repo
@@ -235,6 +237,7 @@ async fn remove_worktree(inner: &Inner, effect: &Effect, worktree: &Worktree) ->
             task: task.name.as_str(),
             id: &id,
             why: &why,
+            is_landed,
             now: clock::now(),
         })
         .await?;
@@ -242,6 +245,23 @@ async fn remove_worktree(inner: &Inner, effect: &Effect, worktree: &Worktree) ->
         tracing::warn!(task = %task.name, branch = worktree.branch, "its branch is in use and stays");
     }
     Ok(())
+}
+
+/// Whether what a task landed is on its branch. Whatever can't be proved is kept as if it were not.
+async fn is_proved(project: &Project, task: &Task) -> bool {
+    let State::Landed { commit, .. } = &task.state else {
+        return false;
+    };
+    let proved = async {
+        let config = project.config().await?;
+        let tip = project.ground(&config, &task.spec.base).await?;
+        Ok::<bool, EngineError>(project.repo.is_ancestor(commit, &tip).await?)
+    };
+    let proved = proved.await.unwrap_or(false);
+    if !proved {
+        tracing::warn!(task = %task.name, %commit, "what it landed is not seen on its branch; its directory is kept longer");
+    }
+    proved
 }
 
 /// Runs the project's teardown commands. A failing one is only noted: the worktree goes anyway.

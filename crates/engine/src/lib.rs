@@ -26,6 +26,7 @@ mod reaction;
 mod refused;
 mod removed;
 mod renew;
+mod retain;
 mod run_env;
 pub mod service;
 mod setup;

@@ -12,13 +12,15 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use tokio::time::Instant;
 use woodward_core::{Millis, WorkerId};
-use woodward_store::{Retention, Store, StoreError, TaskFilter, fresh_uuid};
+use woodward_store::{Store, StoreError, TaskFilter, fresh_uuid};
 
 use crate::engine::{Database, Inner, Options};
 use crate::error::{EngineError, Result};
 use crate::paths::Paths;
 use crate::project::Project;
-use crate::{dispatch, drive, effects, files, git, land, notify, radar, reaction, renew, tail};
+use crate::{
+    dispatch, drive, effects, files, git, land, notify, radar, reaction, renew, retain, tail,
+};
 
 /// More digits than any process id has.
 const PID_MAX: u64 = 20;
@@ -31,8 +33,6 @@ const ORPHANS_GET: Duration = Duration::from_millis(500);
 /// another program yet.
 const LOCK_GETS: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
-/// How long removed worktrees stay in the trash.
-const TRASH_KEPT: Millis = Millis::from_days(14);
 
 /// Makes the state directory and holds its lock.
 pub(crate) async fn lock(paths: &Paths) -> Result<File> {
@@ -197,7 +197,7 @@ pub(crate) fn loops(inner: &Arc<Inner>) {
     spawn(inner, reaction::run);
     spawn(inner, radar::run);
     spawn(inner, |inner| every(inner, EXPIRE_EVERY, expire));
-    spawn(inner, |inner| every(inner, RETAIN_EVERY, retain));
+    spawn(inner, |inner| every(inner, RETAIN_EVERY, retain::run));
 }
 
 fn spawn<F>(inner: &Arc<Inner>, run: impl FnOnce(Arc<Inner>) -> F)
@@ -253,18 +253,6 @@ async fn expire(inner: Arc<Inner>) -> Result<()> {
     let lost = inner.store.expire_leases(grace, 100, policy).await?;
     for lease in &lost {
         tracing::warn!(resource = %lease.resource, "a lease ran out and was taken away");
-    }
-    Ok(())
-}
-
-async fn retain(inner: Arc<Inner>) -> Result<()> {
-    inner.store.retain(Retention::default()).await?;
-    for project in inner.all_projects() {
-        let before = crate::clock::now() - TRASH_KEPT;
-        project
-            .repo
-            .empty_trash(&project.worktrees(), before)
-            .await?;
     }
     Ok(())
 }

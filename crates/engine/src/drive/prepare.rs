@@ -186,6 +186,7 @@ impl Driver {
                 task: task.name.as_str(),
                 id: &format!("{}-before-{}", task.id, task.epoch),
                 why: "it was in the way of a new worktree",
+                is_landed: false,
                 now: crate::clock::now(),
             })
             .await?;

@@ -33,6 +33,8 @@ pub struct Removal<'a> {
     pub id: &'a str,
     /// Why, for people.
     pub why: &'a str,
+    /// Whether its work is on the branch that it was for.
+    pub is_landed: bool,
     /// When.
     pub now: Timestamp,
 }
@@ -60,6 +62,9 @@ pub struct TrashEntry {
     pub removed_at: Timestamp,
     /// Why.
     pub why: String,
+    /// Whether its work is on the branch that it was for.
+    #[serde(default)]
+    pub is_landed: bool,
     /// Where it lies.
     #[serde(skip)]
     pub dir: PathBuf,
@@ -150,6 +155,7 @@ impl Repo {
             task,
             id,
             why,
+            is_landed,
             now,
         } = *removal;
         let there = worktree.path.is_dir();
@@ -195,6 +201,7 @@ impl Repo {
             saved,
             removed_at: now,
             why: why.to_owned(),
+            is_landed,
             dir,
         };
         entry.store()?;
@@ -316,15 +323,21 @@ impl Repo {
         self.worktree(&entry.path, &entry.branch)
     }
 
-    /// Deletes what was moved to the trash before a moment and is saved otherwise. Says how many
-    /// entries that were.
+    /// Deletes what was moved to the trash before a moment, or, of what has landed, before another one,
+    /// and is saved otherwise. Says how many entries that were.
     pub async fn empty_trash(
         &self,
         worktrees: &Path,
         before: Timestamp,
+        landed_before: Timestamp,
     ) -> Result<usize, GitError> {
         let mut emptied = 0;
         for entry in self.trash(worktrees) {
+            let before = if entry.is_landed {
+                landed_before
+            } else {
+                before
+            };
             if entry.removed_at >= before || !entry.saved {
                 continue;
             }

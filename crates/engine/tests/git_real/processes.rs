@@ -353,6 +353,7 @@ async fn a_clean_worktree_goes_with_two_processes_and_an_odd_one_keeps_its_work(
             task: "t",
             id: "r1",
             why: "done",
+            is_landed: false,
             now: NOW,
         })
         .await

@@ -11,11 +11,21 @@ use woodward_engine::git::{Removal, Removed, Worktree};
 use crate::support::{NOW, Scratch, fsck, git, put, read, rev};
 
 async fn remove(scratch: &Scratch, worktree: &Worktree, id: &str) -> Removed {
+    remove_landed(scratch, worktree, id, false).await
+}
+
+async fn remove_landed(
+    scratch: &Scratch,
+    worktree: &Worktree,
+    id: &str,
+    is_landed: bool,
+) -> Removed {
     let removal = Removal {
         worktree,
         task: "t",
         id,
         why: "removed by a test",
+        is_landed,
         now: NOW,
     };
     scratch.repo.remove_worktree(&removal).await.unwrap()
@@ -117,19 +127,22 @@ async fn what_was_removed_is_also_in_rescue_refs() {
     let worktrees = scratch.repo.worktrees_dir();
 
     // Too young, then a missing ref, then gone; refs stay.
-    assert_eq!(scratch.repo.empty_trash(&worktrees, NOW).await.unwrap(), 0);
+    let empty = async |before, landed_before| {
+        let emptied = scratch.repo.empty_trash(&worktrees, before, landed_before);
+        emptied.await.unwrap()
+    };
+    assert_eq!(
+        empty(NOW, Timestamp(NOW.0 + 1)).await,
+        0,
+        "it has not landed"
+    );
+    assert_eq!(empty(NOW, NOW).await, 0);
     let later = Timestamp(NOW.0 + 1);
     let tip = rev(&scratch.root, &removed.entry.rescues[0]);
     scratch.git(&["update-ref", "-d", &removed.entry.rescues[0]]);
-    assert_eq!(
-        scratch.repo.empty_trash(&worktrees, later).await.unwrap(),
-        0
-    );
+    assert_eq!(empty(later, NOW).await, 0);
     scratch.git(&["update-ref", &removed.entry.rescues[0], tip.as_str()]);
-    assert_eq!(
-        scratch.repo.empty_trash(&worktrees, later).await.unwrap(),
-        1
-    );
+    assert_eq!(empty(later, NOW).await, 1);
     assert!(!removed.entry.dir.exists());
     assert_eq!(scratch.repo.rescues("t").await.unwrap(), rescues);
 }
@@ -229,4 +242,22 @@ async fn a_removal_that_was_cut_off_takes_the_branch_too_when_it_is_finished() {
     assert_eq!(scratch.repo.finish_removals(&path).await.unwrap(), 1);
     assert_eq!(scratch.git(&["for-each-ref", "refs/heads/woodward"]), "");
     assert_eq!(scratch.repo.finish_removals(&path).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_has_landed_gives_its_space_back_sooner_and_its_commits_stay() {
+    let scratch = Scratch::new().await;
+    let worktree = scratch.worktree("t").await;
+    make_a_mess(&worktree);
+    let removed = remove_landed(&scratch, &worktree, "r1", true).await;
+    let worktrees = scratch.repo.worktrees_dir();
+    let later = Timestamp(NOW.0 + 1);
+    let emptied = scratch.repo.empty_trash(&worktrees, NOW, NOW).await;
+    assert_eq!(emptied.unwrap(), 0, "too young");
+    let emptied = scratch.repo.empty_trash(&worktrees, NOW, later).await;
+    assert_eq!(emptied.unwrap(), 1);
+    assert!(!removed.entry.dir.exists());
+    for name in &removed.entry.rescues {
+        rev(&scratch.root, name);
+    }
 }

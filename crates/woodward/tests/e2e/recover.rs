@@ -3,6 +3,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use woodward_core::StateKind;
+use woodward_testkit::patience::until;
 
 use crate::cast::{STATES, Work, assemble};
 use crate::scene::{Scene, is_supervisor, lives};
@@ -110,4 +111,30 @@ fn ctrl_c_and_down_leave_every_task_and_agent_where_it_is() {
     scene.repo.git(&["stash", "--quiet"]);
     scene.lands_by_itself("landing");
     scene.repo.fsck();
+}
+
+#[test]
+fn outputs_go_long_after_their_task_and_those_of_others_stay() {
+    let scene = Scene::new("gates: [{ name: ok, command: \"true\" }]\n");
+    let (works, wait) = (scene.leave("works"), scene.await_mark("go"));
+    scene.create("open", &format!("{works}\n{wait}\necho x > x; exit 0"));
+    scene.create("done", "echo it was done; echo y > y; exit 0");
+    scene.land("done");
+    scene.seen("works");
+    scene.ok(&["down"]);
+    let state = scene.daemon.state();
+    let nobodys = state.join("runs/01900000-0000-7000-8000-000000000001");
+    std::fs::create_dir_all(&nobodys).expect("made");
+    let all = ["runs", "gates"].map(|of| std::fs::read_dir(state.join(of)).expect("read"));
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1);
+    for dir in all.into_iter().flatten() {
+        let dir = std::fs::File::open(dir.expect("read").path()).expect("opened");
+        dir.set_modified(long_ago).expect("set");
+    }
+    scene.ok(&["up"]);
+    until("what is nobody's goes", || !nobodys.exists());
+    let said = scene.ok(&["logs", "done"]).stdout;
+    assert!(said.contains("it was done"), "{said}");
+    scene.give("go");
+    scene.wait("open", "review");
 }

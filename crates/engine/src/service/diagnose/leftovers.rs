@@ -101,6 +101,7 @@ impl Engine {
                     task: &name,
                     id: &format!("doctor-{}", clock::now().0),
                     why: "it belonged to no open task",
+                    is_landed: false,
                     now: clock::now(),
                 })
                 .await?;
