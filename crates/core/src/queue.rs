@@ -46,15 +46,19 @@ pub fn entry_of(task: &Task) -> Option<QueueEntry> {
         epoch: task.epoch,
         commit: approval.commit.clone(),
         queued_at: approval.at,
-        order_key: order_key(approval.at, task.spec.priority, task.tally.conflicts),
+        order_key: order_key(
+            approval.at,
+            task.spec.priority,
+            task.tally.conflicts.saturating_add(task.tally.returns),
+        ),
     })
 }
 
 /// A place in line: the time of approval, moved by priority as in [`crate::schedule`], so that
 /// urgent entries go first and none waits for ever. Who had to give way to others is as if more urgent
 /// each time: it must not meet the next ones for ever.
-pub fn order_key(queued_at: Timestamp, priority: i8, conflicts: u32) -> i64 {
-    let ahead = i64::from(priority).saturating_add(conflicts.into());
+pub fn order_key(queued_at: Timestamp, priority: i8, returns: u32) -> i64 {
+    let ahead = i64::from(priority).saturating_add(returns.into());
     let step = PRIORITY_STEP.0.cast_signed();
     queued_at.0.saturating_sub(ahead.saturating_mul(step))
 }

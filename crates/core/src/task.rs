@@ -160,6 +160,9 @@ pub struct Tally {
     pub lease_losses: u32,
     /// Landing conflicts.
     pub conflicts: u32,
+    /// Times that the merge queue sent it back because it fails on top of what landed before it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub returns: u32,
     /// When landing it may be tried again after it could not be; only while it waits to land.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub land_after: Option<Timestamp>,

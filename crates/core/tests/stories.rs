@@ -754,6 +754,7 @@ fn a_merged_tree_that_fails_its_gates_is_a_fix_cycle() {
     });
     assert_eq!(story.purpose(), &Purpose::Fix { gates });
     assert_eq!(story.0.task.tally.fixes.total, 1);
+    assert_eq!(story.0.task.tally.returns, 1, "it moves ahead in line");
 }
 
 #[test]

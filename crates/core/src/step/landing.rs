@@ -160,6 +160,7 @@ pub(super) fn failed(
     match fix::decide(&change.task.tally.fixes, policy.fix, &failing, None) {
         fix::Decision::Fix(tally) => {
             change.task.tally.fixes = tally;
+            change.task.tally.returns += 1;
             change.queue(Purpose::Fix {
                 gates: gates.to_vec(),
             });
