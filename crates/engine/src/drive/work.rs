@@ -100,7 +100,8 @@ impl Driver {
                     told,
                 )
                 .await?;
-                if record.spend != spent {
+                // Who says that it is done costs nothing more.
+                if record.spend != spent && attended.talk().ending.is_none() {
                     over = self.day_reached(scene).await?;
                 }
                 if over.is_some() {

@@ -289,7 +289,8 @@ pub(crate) fn falls_back(programs: &Programs) {
     assert_eq!(ran_by("two"), "codex");
 }
 
-/// What a day may cost is spent by the first task; the second is paused, and says why.
+/// What a day may cost is spent by the first task, which is stopped if it goes on then; the second is
+/// paused, and says why.
 pub(crate) fn a_day_is_spent(programs: &Programs) {
     let place = Place::new(
         programs,
@@ -298,7 +299,7 @@ pub(crate) fn a_day_is_spent(programs: &Programs) {
     );
     let write = |file: &str| format!("Please.\nstand-in: write {file}={file}; commit add {file}");
     place.ok(&["create", "first", "-p", &write("first")]);
-    place.reaches("first", &["review"]);
+    place.reaches("first", &["review", "paused"]);
     place.ok(&["create", "second", "-p", &write("second")]);
     place.reaches("second", &["paused"]);
     let why = place.task("second").attention.reason;

@@ -57,7 +57,7 @@ fn several_look_at_once_and_who_only_looks_does_not_type() {
     let run = scene.start("", scene.script(ECHO), &[]);
     let ada = scene.viewer("ada", &run, (100, 30));
     let line = format!(
-        "env -u TMUX {WOODWARD} view {} --read-only",
+        "env -u TMUX {WOODWARD} view-terminal {} --read-only",
         run.dir.display()
     );
     let eve = scene.person("eve", &line, (60, 20));

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
+use woodward_agents::adapters::command::PromptBy;
 use woodward_agents::permission::Rules;
 use woodward_agents::{Conversation, Event, Kind, Letter, SessionId, Spec, Usage, files};
 use woodward_core::{MessageId, Timestamp};
@@ -91,7 +92,10 @@ impl Scene {
 
     /// A shell script that is an agent.
     pub(crate) fn script(&self, script: &str) -> Spec {
-        self.spec(Kind::Command, &["sh", "-c", script])
+        let mut spec = self.spec(Kind::Command, &["sh", "-c", script]);
+        // Its input is the terminal.
+        spec.command.prompt = PromptBy::File;
+        spec
     }
 
     fn command(&self, program: &str) -> Command {
@@ -146,7 +150,7 @@ impl Scene {
 
     /// A person who looks at a run without Woodward's tmux.
     pub(crate) fn viewer(&self, name: &str, run: &Run, size: (u16, u16)) -> Person {
-        let line = format!("env -u TMUX {WOODWARD} view {}", run.dir.display());
+        let line = format!("env -u TMUX {WOODWARD} view-terminal {}", run.dir.display());
         self.person(name, &line, size)
     }
 
