@@ -31,6 +31,8 @@ const WAITS: &str = "Action Required";
 const RUN_DIALOG: &str = "Would you like to run the following command?";
 /// How often its directory is searched for the thread's file.
 const SEARCH: Duration = Duration::from_millis(250);
+/// How long its log may be behind its screen.
+const LOG_PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) async fn converse(dir: &Path, spec: &Spec, wire: &mut Wire) -> Option<Ending> {
     match prepare(spec) {
@@ -99,6 +101,7 @@ fn prepare(spec: &Spec) -> std::io::Result<(Opening, Codex)> {
         calls: BTreeMap::new(),
         asked: None,
         asked_times: 0,
+        waits_since: None,
         answered: None,
         complaint: None,
     };
@@ -153,6 +156,7 @@ struct Call {
     name: String,
 }
 
+#[derive(Default)]
 struct Codex {
     cwd: PathBuf,
     resumes: Option<String>,
@@ -167,6 +171,8 @@ struct Codex {
     /// The approval it waits for: our key, and the call.
     asked: Option<(String, Option<String>)>,
     asked_times: u64,
+    /// Since when its title says that it waits.
+    waits_since: Option<Instant>,
     /// An answer that was typed, and what the agent is to be told when it was a no.
     answered: Option<(String, Option<String>)>,
     complaint: Option<String>,
@@ -392,8 +398,22 @@ impl Codex {
 
     fn watch_title(&mut self, glance: &Glance, signs: &mut Vec<Sign>) {
         let waits = glance.title.contains(WAITS);
+        if !waits {
+            self.waits_since = None;
+        }
+        if let (Some((key, None)), true) = (&self.asked, waits)
+            && !self.calls.is_empty()
+        {
+            // Now it is known what it asks for.
+            signs.push(Sign::Closed(key.clone()));
+            self.asked = None;
+        }
         match (&self.asked, waits) {
             (None, true) => {
+                let since = *self.waits_since.get_or_insert_with(Instant::now);
+                if self.calls.is_empty() && since.elapsed() < LOG_PATIENCE {
+                    return;
+                }
                 // The one that the dialog is about, if that can be told.
                 let about = self.calls.iter().find(|(_, call)| {
                     let command = call.command.as_deref();
@@ -442,6 +462,37 @@ impl Codex {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_that_is_behind_the_screen_is_waited_for() {
+        let glance = Glance {
+            title: WAITS.into(),
+            text: format!("{RUN_DIALOG}\n\n  $ touch c.txt\n"),
+            takes_paste: true,
+        };
+        let mut codex = Codex::default();
+        let signs = |codex: &mut Codex| {
+            let mut signs = Vec::new();
+            codex.watch_title(&glance, &mut signs);
+            signs
+        };
+        assert!(signs(&mut codex).is_empty(), "it may still say what it is");
+        codex.waits_since = Instant::now().checked_sub(2 * LOG_PATIENCE);
+        let asked = signs(&mut codex);
+        assert!(matches!(&asked[..], [Sign::Asked { request: None, .. }]));
+        let call = Call {
+            command: Some("touch c.txt".into()),
+            name: "shell".into(),
+        };
+        codex.calls.insert("1".into(), call);
+        let asked = signs(&mut codex);
+        assert!(matches!(
+            &asked[..],
+            [Sign::Closed(_), Sign::Asked { request: Some(Request::Run { command, .. }), .. }]
+                if command == "touch c.txt"
+        ));
+        assert!(signs(&mut codex).is_empty(), "once");
+    }
 
     #[test]
     fn a_key_is_pressed_only_for_the_command_on_the_screen() {
