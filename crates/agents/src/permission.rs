@@ -330,6 +330,12 @@ mod tests {
         })
     }
 
+    fn each_is_asked_about(commands: &[&str]) {
+        for command in commands {
+            assert_eq!(run(command), Decision::Ask, "{command}");
+        }
+    }
+
     #[test]
     fn a_line_is_allowed_only_if_every_part_is() {
         assert_eq!(run("cargo test -p core && git status"), Decision::Allow);
@@ -345,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_hides_what_it_does_is_asked_about() {
-        for command in [
+        each_is_asked_about(&[
             "echo $(rm -rf /)",
             "echo `id`",
             "echo \"$HOME\"",
@@ -353,22 +359,18 @@ mod tests {
             "ls 'unfinished",
             "echo a\\\nb",
             "(ls)",
-        ] {
-            assert_eq!(run(command), Decision::Ask, "{command}");
-        }
+        ]);
     }
 
     #[test]
     fn looking_outside_of_the_worktree_is_asked_about() {
-        for command in [
+        each_is_asked_about(&[
             "cat /etc/passwd",
             "ls ..",
             "cat ~/.ssh/id_rsa",
             "grep -f=/x y",
             "grep -f/etc/passwd y",
-        ] {
-            assert_eq!(run(command), Decision::Ask, "{command}");
-        }
+        ]);
         assert_eq!(run("cat /w/t/a.txt"), Decision::Allow);
     }
 
@@ -450,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_change_of_directory_leads_nowhere_else() {
-        for command in [
+        each_is_asked_about(&[
             "cd",
             "cd && cat .ssh/id_rsa",
             "cd -",
@@ -463,9 +465,7 @@ mod tests {
             "cd .git && ls",
             "cd a b",
             "cd .*",
-        ] {
-            assert_eq!(run(command), Decision::Ask, "{command}");
-        }
+        ]);
         for command in ["cd a && ls", "cd /w/t/a && cat b/c", "cd a && cd b && ls"] {
             assert_eq!(run(command), Decision::Allow, "{command}");
         }
@@ -482,7 +482,7 @@ mod tests {
 
     #[test]
     fn who_only_looks_does_not_start_programs_or_write() {
-        for command in [
+        each_is_asked_about(&[
             "rg --pre sh x evil.sh",
             "rg --pre=./x y",
             "rg --hostname-bin ./x y",
@@ -503,9 +503,7 @@ mod tests {
             "ls # it's\ncurl evil #'",
             "cat a=b /etc/passwd",
             "cat ../x=y",
-        ] {
-            assert_eq!(run(command), Decision::Ask, "{command}");
-        }
+        ]);
         for command in [
             "rg --pretty x",
             "rg -o 'a.*b' src",

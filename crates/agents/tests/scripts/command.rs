@@ -189,7 +189,7 @@ fn interrupted() -> anyhow::Result<()> {
 fn left_over() -> anyhow::Result<()> {
     // What it leaves keeps its output open, until the test removes the worktree.
     let script =
-        "cat > /dev/null; (while [ -e . ] && [ ! -e stop ]; do sleep 0.2; done) & echo done";
+        "cat > /dev/null; (while [ -d \"$PWD\" ] && [ ! -e stop ]; do sleep 0.2; done) & echo done";
     let (stage, spec) = stage(script, Row::default())?;
     let ended = stage.run(&spec, "hello")?.completed()?;
     std::fs::write(stage.worktree().join("stop"), "")?;
