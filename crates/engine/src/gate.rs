@@ -16,7 +16,7 @@ pub(crate) mod slots;
 mod tools;
 pub(crate) mod verdicts;
 
-pub(crate) use execute::{Stage, run as execute, stop_all};
+pub(crate) use execute::{Stage, give_up, is_running, put_aside, run as execute, stop_all};
 pub(crate) use ground::Ground;
 pub use measure::Measured;
 

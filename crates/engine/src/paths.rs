@@ -118,6 +118,11 @@ impl Paths {
             .join(format!("base-{project}"))
             .join(commit.as_str())
     }
+
+    /// What belongs to the gates of merged trees on their way to a branch.
+    pub fn merged_gates(&self, project: woodward_core::ProjectId) -> PathBuf {
+        self.state.join("gates").join(format!("merged-{project}"))
+    }
 }
 
 /// A file of a person's own wishes: `woodward` in `XDG_CONFIG_HOME`, else in `~/.config`.

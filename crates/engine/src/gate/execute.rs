@@ -4,20 +4,24 @@
 //! times.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use woodward_core::GateName;
 
 use crate::config::GateSpec;
 use crate::engine::Inner;
-use crate::error::Result;
-use crate::files;
+use crate::error::{EngineError, Result};
 use crate::supervise::{self, Cause, Exit, Launch, Seen};
+use crate::{clock, files};
 
 pub(super) const STOP_GRACE: Duration = Duration::from_secs(5);
 /// A gate that was killed, or whose supervisor was, is run so many times.
 const TRIES: u32 = 5;
+/// How the names of directories begin that count no more. No gate's name does: it has no tilde.
+const ASIDE: &str = "~";
 
 /// Where and how gates are run.
 #[derive(Clone, Debug)]
@@ -85,6 +89,56 @@ pub(crate) async fn stop_all(job: &Path) -> Result<()> {
         supervise::stop(&gate, STOP_GRACE).await?;
     }
     Ok(())
+}
+
+/// Whether any gate of a job runs.
+pub(crate) fn is_running(job: &Path) -> bool {
+    let gates = files::subdirectories(job);
+    gates
+        .iter()
+        .any(|gate| matches!(supervise::look(gate), Ok(Seen::Running(_))))
+}
+
+/// Ends all gates of a job that may be wanted again: what was stopped then counts as never begun.
+pub(crate) async fn give_up(job: &Path) -> Result<()> {
+    stop_all(job).await?;
+    for dir in files::subdirectories(job) {
+        let stopped = match supervise::look(&dir)? {
+            Seen::Ended(exit) => exit.cause == Cause::Stopped,
+            Seen::Forbidden => true,
+            _ => false,
+        };
+        if stopped {
+            move_aside(&dir)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts aside what a gate left in a job when it did not really run: who asks again runs it anew.
+pub(crate) fn put_aside(job: &Path, gate: &GateName) -> Result<()> {
+    let own = format!("{gate}@");
+    let all = files::subdirectories(job).into_iter();
+    for dir in all.filter(|dir| name_of(dir).starts_with(&own)) {
+        move_aside(&dir)?;
+    }
+    Ok(())
+}
+
+/// Not removed: people may want to read it, and one who was told to start there must not find nothing.
+fn move_aside(dir: &Path) -> Result<()> {
+    let aside = format!("{ASIDE}{}-{}", clock::now().0, name_of(dir));
+    match std::fs::rename(dir, dir.with_file_name(aside)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(EngineError::file(dir.display().to_string())(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn name_of(dir: &Path) -> String {
+    let name = dir.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Ended by somebody else's SIGKILL or SIGTERM, directly or as a shell puts it.

@@ -72,7 +72,7 @@ impl<'a> Ground<'a> {
 
     async fn take_place(&self, cancel: &CancellationToken) -> Result<Option<Place>> {
         // Once it is our turn it is not cut short: git would go on in what is another's by then.
-        let turn = land::turn(self.inner, self.project, self.use_);
+        let turn = land::turn(self.inner, self.project, self.use_, &self.job);
         let Some(turn) = cancel.run_until_cancelled(turn).await else {
             return Ok(None);
         };

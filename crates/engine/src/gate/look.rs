@@ -38,7 +38,16 @@ pub(super) struct Looked {
     pub(super) dir: PathBuf,
 }
 
-/// One execution.
+/// A gate that is executed on a commit.
+struct Execution<'a> {
+    inner: &'a Inner,
+    job: &'a Job<'a>,
+    stage: Stage,
+    gate: &'a GateSpec,
+    cancel: &'a CancellationToken,
+}
+
+/// What one execution printed, and how it ended.
 struct Ran {
     said: Said,
     exit: Option<Exit>,
@@ -98,10 +107,16 @@ async fn by_itself(
     let Some(permit) = cancel.run_until_cancelled(permit).await else {
         return Ok(None);
     };
-    let stage = stage(job, &path);
+    let execution = Execution {
+        inner,
+        job,
+        stage: stage(job, &path),
+        gate,
+        cancel,
+    };
     let first = super::directory(&job.dir, &gate.name, &key);
     stop_others(job, gate, &first).await?;
-    let Some(ran) = once(inner, job, &stage, gate, &first, cancel).await? else {
+    let Some(ran) = execution.once(&first).await? else {
         return Ok(None);
     };
     let looked = match ran.said {
@@ -109,7 +124,7 @@ async fn by_itself(
             // Only this step, on the same tree: what passes now is flaky.
             let name = first.file_name().unwrap_or_default().to_string_lossy();
             let again = first.with_file_name(format!("{name}.again"));
-            let Some(second) = once(inner, job, &stage, gate, &again, cancel).await? else {
+            let Some(second) = execution.once(&again).await? else {
                 return Ok(None);
             };
             twice(ran, second)
@@ -174,80 +189,75 @@ fn twice(first: Ran, second: Ran) -> (Ran, Option<String>) {
     }
 }
 
-/// Executes a gate once and reads what it printed. What was broken when it ran before is run anew: it
-/// says nothing about today.
-async fn once(
-    inner: &Inner,
-    job: &Job<'_>,
-    stage: &Stage,
-    gate: &GateSpec,
-    dir: &Path,
-    cancel: &CancellationToken,
-) -> Result<Option<Ran>> {
-    let asked_at = clock::now().0;
-    // One asks at a time: the others find what it found.
-    let asking = inner.baselines.ask(dir.display().to_string());
-    let Some(_asking) = cancel.run_until_cancelled(asking).await else {
-        return Ok(None);
-    };
-    let ran = taken_up(inner, job, stage, gate, dir, cancel).await?;
-    match ran {
-        Some(Ran {
-            said: Said::Broken(_),
-            exit: Some(exit),
-            dir: old,
-            ..
-        }) if i64::try_from(exit.ended_at_ms).is_ok_and(|at| at < asked_at) => {
-            let removed = tokio::fs::remove_dir_all(&old).await;
-            removed.map_err(EngineError::file(old.display().to_string()))?;
-            taken_up(inner, job, stage, gate, dir, cancel).await
+impl Execution<'_> {
+    /// Executes it once and reads what it printed. What was broken when it ran before is run anew: it
+    /// says nothing about today.
+    async fn once(&self, dir: &Path) -> Result<Option<Ran>> {
+        let asked_at = clock::now().0;
+        // One asks at a time: the others find what it found.
+        let asking = self.inner.baselines.ask(dir.display().to_string());
+        let Some(_asking) = self.cancel.run_until_cancelled(asking).await else {
+            return Ok(None);
+        };
+        match self.taken_up(dir).await? {
+            Some(Ran {
+                said: Said::Broken(_),
+                exit: Some(exit),
+                dir: old,
+                ..
+            }) if i64::try_from(exit.ended_at_ms).is_ok_and(|at| at < asked_at) => {
+                let removed = tokio::fs::remove_dir_all(&old).await;
+                removed.map_err(EngineError::file(old.display().to_string()))?;
+                self.taken_up(dir).await
+            }
+            ran => Ok(ran),
         }
-        ran => Ok(ran),
     }
-}
 
-/// Executes a gate, or takes up what runs or has run for it, and reads what it printed.
-async fn taken_up(
-    inner: &Inner,
-    job: &Job<'_>,
-    stage: &Stage,
-    gate: &GateSpec,
-    dir: &Path,
-    cancel: &CancellationToken,
-) -> Result<Option<Ran>> {
-    let Some((exit, dir)) = execute::run(inner, stage, gate, dir, cancel).await? else {
-        return Ok(None);
-    };
-    let output = supervise::output::head_and_tail(&dir, HEAD_BYTES, TAIL_BYTES)?;
-    // The same failure is the same in every directory.
-    let output = output.replace(&format!("{}/", stage.cwd.display()), "");
-    let mut reading = read::output(&output);
-    if !gate.junit.is_empty() {
-        let since = exit.as_ref().map_or(0, |exit| exit.started_at_ms);
-        let (cwd, patterns) = (stage.cwd.clone(), gate.junit.clone());
-        let reports = tokio::task::spawn_blocking(move || reports(&cwd, &patterns, since));
-        let mut reported = Reading::default();
-        let mut any = false;
-        for xml in reports.await.unwrap_or_default() {
-            any |= read::junit(&xml, &mut reported);
+    /// Executes it, or takes up what runs or has run for it, and reads what it printed.
+    async fn taken_up(&self, dir: &Path) -> Result<Option<Ran>> {
+        let Self {
+            inner,
+            job,
+            stage,
+            gate,
+            cancel,
+        } = self;
+        let Some((exit, dir)) = execute::run(inner, stage, gate, dir, cancel).await? else {
+            return Ok(None);
+        };
+        let output = supervise::output::head_and_tail(&dir, HEAD_BYTES, TAIL_BYTES)?;
+        // Whoever began it may have done so elsewhere. The same failure is the same in every directory.
+        let cwd = supervise::cwd(&dir)?.unwrap_or_else(|| stage.cwd.clone());
+        let output = output.replace(&format!("{}/", cwd.display()), "");
+        let mut reading = read::output(&output);
+        if !gate.junit.is_empty() {
+            let since = exit.as_ref().map_or(0, |exit| exit.started_at_ms);
+            let patterns = gate.junit.clone();
+            let reports = tokio::task::spawn_blocking(move || reports(&cwd, &patterns, since));
+            let mut reported = Reading::default();
+            let mut any = false;
+            for xml in reports.await.unwrap_or_default() {
+                any |= read::junit(&xml, &mut reported);
+            }
+            if any {
+                reading = reported;
+            }
         }
-        if any {
-            reading = reported;
-        }
+        let said = judge::look(exit.as_ref(), gate.kind, &reading, &output);
+        let failures = match said {
+            Said::Fail => print::failures(&reading, &output),
+            _ => Vec::new(),
+        };
+        tracing::debug!(gate = %gate.name, commit = %job.commit, ?said, "a gate has looked");
+        Ok(Some(Ran {
+            said,
+            exit,
+            reading,
+            failures,
+            dir,
+        }))
     }
-    let said = judge::look(exit.as_ref(), gate.kind, &reading, &output);
-    let failures = match said {
-        Said::Fail => print::failures(&reading, &output),
-        _ => Vec::new(),
-    };
-    tracing::debug!(gate = %gate.name, commit = %job.commit, ?said, "a gate has looked");
-    Ok(Some(Ran {
-        said,
-        exit,
-        reading,
-        failures,
-        dir,
-    }))
 }
 
 /// The reports that were written since, as text.

@@ -24,8 +24,8 @@ use crate::project::Project;
 use crate::run_env;
 
 /// Looks that were begun together end together: within this part of their time, and no longer.
-const TOGETHER_PART: u32 = 50;
-const TOGETHER_MAX: Duration = Duration::from_millis(50);
+const TOGETHER_PART: u32 = 30;
+const TOGETHER_MAX: Duration = Duration::from_secs(1);
 /// How far from a whole number the number of looks at once may be for it to be one.
 const COMPANY_OFF_MAX: f64 = 0.15;
 
@@ -54,6 +54,8 @@ pub(super) struct Said {
     pub(super) failed: Vec<FailedGate>,
     /// Whether any gate really ran: what is remembered says nothing about time.
     really_ran: bool,
+    /// How long they ran, whoever started them.
+    gates_ran: Duration,
     is_flaky: bool,
     by_persons: bool,
 }
@@ -65,6 +67,7 @@ impl Said {
             overall: Overall::Broken(Vec::new()),
             failed: Vec::new(),
             really_ran: false,
+            gates_ran: Duration::ZERO,
             is_flaky: false,
             by_persons: false,
         }
@@ -88,7 +91,29 @@ pub(super) struct Done {
     pub(super) said: Result<Option<Said>>,
     /// How many ran while it did, if that can be said, how long it took, and whether it was flaky.
     pub(super) took: Option<(usize, Millis, bool)>,
-    ran: Duration,
+    /// When it was begun and when it was over, if that is known.
+    ran: Option<Span>,
+}
+
+/// From when to when a look ran.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    since: Instant,
+    until: Instant,
+}
+
+impl Span {
+    /// How far apart those may be who run together.
+    fn slack(self) -> Duration {
+        ((self.until - self.since) / TOGETHER_PART).min(TOGETHER_MAX)
+    }
+
+    /// How long one that was begun at `since` may still be waited for: only if it should be over by now.
+    fn waits_for(self, since: Instant) -> Option<Duration> {
+        let later = since.saturating_duration_since(self.since);
+        let slack = self.slack();
+        (later <= slack).then_some(slack)
+    }
 }
 
 #[derive(Debug)]
@@ -179,12 +204,17 @@ impl Looks {
         }
     }
 
-    /// Waits for one more, but only as long as it may still be said to end together with `other`.
+    /// Waits for one more that was begun together with `other`, but only as long as it may still be said
+    /// to end together with it: what follows from both is better than what follows from the first.
     pub(super) async fn together_with(&mut self, other: &Done) -> Option<Done> {
-        if self.running.is_empty() && self.over.is_empty() {
-            return None;
+        if let Some(done) = self.over.pop_front() {
+            return Some(done);
         }
-        let moment = (other.ran / TOGETHER_PART).min(TOGETHER_MAX);
+        let span = other.ran?;
+        let running = self.running.values();
+        let moment = running
+            .filter_map(|look| span.waits_for(look.since))
+            .max()?;
         tokio::time::timeout(moment, self.next()).await.ok()
     }
 
@@ -204,10 +234,15 @@ impl Looks {
                 Some(Ok((tree, said))) => {
                     self.count_all();
                     let look = self.running.remove(&tree);
-                    let ran = look
-                        .as_ref()
-                        .map_or(Duration::ZERO, |it| it.since.elapsed());
-                    let took = look.and_then(|look| took(&look, said.as_ref().ok()?.as_ref()?));
+                    let until = Instant::now();
+                    let ran = look.as_ref().map(|it| Span {
+                        since: it.since,
+                        until,
+                    });
+                    let took = look.and_then(|look| {
+                        let said = said.as_ref().ok()?.as_ref()?;
+                        took(until - look.since, &look.company, said)
+                    });
                     return Done {
                         tree,
                         said,
@@ -252,20 +287,21 @@ impl Looks {
                 let done = self.ended().await;
                 self.over.push_back(done);
             }
-            gate::stop_all(&dir).await?;
+            gate::give_up(&dir).await?;
         }
         Ok(())
     }
 }
 
-fn took(look: &Look, said: &Said) -> Option<(usize, Millis, bool)> {
-    // Who fails may have been short, or long: then the branch itself is looked at as well.
-    if !said.really_ran || !said.passes() {
+/// What a look says about time: how many ran, for how long, and whether it was flaky.
+fn took(ran: Duration, company: &Company, said: &Said) -> Option<(usize, Millis, bool)> {
+    // Who fails may have been short, or long: then the branch itself is looked at as well. And who was
+    // begun by a daemon before us has run for longer than is known here.
+    if !said.really_ran || !said.passes() || said.gates_ran > ran {
         return None;
     }
-    let ran = look.since.elapsed();
     let millis = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
-    Some((look.company.was(ran)?, Millis(millis), said.is_flaky))
+    Some((company.was(ran)?, Millis(millis), said.is_flaky))
 }
 
 impl Wanted {
@@ -304,10 +340,18 @@ impl Wanted {
         let Some(verdicts) = gate::run(inner, &job, &mut ground, cancel).await? else {
             return Ok(None);
         };
+        for result in &verdicts.results {
+            if result.verdict == Verdict::Broken {
+                gate::put_aside(&self.dir, &result.gate)?;
+            }
+        }
+        let really = verdicts.results.iter().filter(|it| !it.detail.reused);
+        let gates_ran = really.clone().map(|it| it.duration.0).sum();
         Ok(Some(Said {
             overall: overall(&verdicts.reports),
+            really_ran: really.count() > 0,
+            gates_ran: Duration::from_millis(gates_ran),
             failed: verdicts.failed,
-            really_ran: verdicts.results.iter().any(|result| !result.detail.reused),
             is_flaky: verdicts
                 .results
                 .iter()
@@ -320,6 +364,45 @@ impl Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_who_was_begun_together_is_waited_for() {
+        let ms = Duration::from_millis;
+        let since = Instant::now();
+        let span = |length| Span {
+            since,
+            until: since + length,
+        };
+        let six = span(ms(6_000));
+        assert_eq!(six.waits_for(since), Some(ms(200)));
+        assert_eq!(six.waits_for(since + ms(200)), Some(ms(200)));
+        assert_eq!(six.waits_for(since + ms(201)), None, "it has time left");
+        // Who was begun before is late already.
+        let earlier = since.checked_sub(ms(500)).unwrap_or(since);
+        assert_eq!(six.waits_for(earlier), Some(ms(200)));
+        assert_eq!(span(ms(600_000)).waits_for(since), Some(ms(1_000)));
+    }
+
+    #[test]
+    fn only_who_really_ran_from_begin_to_end_says_how_long_a_look_takes() {
+        let (ms, said) = (Duration::from_millis, Said::unlooked());
+        let mut company = Company::default();
+        company.count(1, ms(1_000));
+        let mut said = Said {
+            overall: Overall::Pass,
+            really_ran: true,
+            gates_ran: ms(990),
+            ..said
+        };
+        let took_one = Some((1, Millis(1_000), false));
+        assert_eq!(took(ms(1_000), &company, &said), took_one);
+        said.gates_ran = ms(60_000);
+        let taken_up = took(ms(1_000), &company, &said);
+        assert_eq!(taken_up, None, "most of it was before us");
+        said.gates_ran = Duration::ZERO;
+        said.really_ran = false;
+        assert_eq!(took(ms(1_000), &company, &said), None);
+    }
 
     #[test]
     fn who_had_company_nearly_all_the_time_had_it() {

@@ -33,6 +33,14 @@ pub(crate) enum Use {
 }
 
 impl Use {
+    /// The name of one of its directories.
+    fn name(self, number: usize) -> String {
+        match number {
+            1 => self.as_str().to_owned(),
+            _ => format!("{}-{number}", self.as_str()),
+        }
+    }
+
     const fn as_str(self) -> &'static str {
         match self {
             Self::Verify => "verify",
@@ -78,6 +86,33 @@ impl Pool {
 #[derive(Debug, Serialize, Deserialize)]
 struct User {
     job: PathBuf,
+    /// Whether everything they need was there when they began.
+    #[serde(default)]
+    ready: bool,
+}
+
+impl User {
+    fn file(inner: &Inner, project: &Project, place: &str) -> PathBuf {
+        let places = inner.options.paths.state().join("places");
+        places.join(format!("{}-{place}.json", project.id()))
+    }
+
+    fn load(inner: &Inner, project: &Project, place: &str) -> Option<Self> {
+        files::load_json(&Self::file(inner, project, place))
+    }
+
+    /// Not durable: what ran before a power cut runs no more.
+    fn save(&self, inner: &Inner, project: &Project, place: &str) -> Result<()> {
+        let file = Self::file(inner, project, place);
+        files::save_json_lazily(&file, self).map_err(EngineError::file(file.display().to_string()))
+    }
+}
+
+/// The jobs whose gates run in a project's directories for a use, whoever started them.
+pub(super) fn running(inner: &Inner, project: &Project, use_: Use) -> Vec<PathBuf> {
+    let user = |number| User::load(inner, project, &use_.name(number));
+    let jobs = (1..=use_.count()).filter_map(user).map(|user| user.job);
+    jobs.filter(|job| gate::is_running(job)).collect()
 }
 
 /// What a place was set up for.
@@ -116,8 +151,9 @@ impl Drop for Held {
     }
 }
 
-/// Waits until one of a project's directories for this use is free.
-pub(crate) async fn turn(inner: &Inner, project: &Project, use_: Use) -> Result<Held> {
+/// Waits until one of a project's directories for this use is free: the one that the job has used
+/// before, if there is one, else one in which nothing runs.
+pub(crate) async fn turn(inner: &Inner, project: &Project, use_: Use, job: &Path) -> Result<Held> {
     let pool = {
         let mut places = inner
             .landers
@@ -129,18 +165,21 @@ pub(crate) async fn turn(inner: &Inner, project: &Project, use_: Use) -> Result<
     };
     let permit = Arc::clone(&pool.permits).acquire_owned().await;
     let permit = permit.map_err(|_| EngineError::interrupted())?;
-    let number = pool
-        .free
-        .lock()
-        .unwrap_or_else(|e| e.into_inner())
-        .pop()
-        .unwrap_or(1);
-    let name = match number {
-        1 => use_.as_str().to_owned(),
-        _ => format!("{}-{number}", use_.as_str()),
+    let number = {
+        let mut free = pool.free.lock().unwrap_or_else(|e| e.into_inner());
+        let user = |number: &usize| User::load(inner, project, &use_.name(*number));
+        let users: Vec<Option<User>> = free.iter().map(user).collect();
+        let own = |user: &Option<User>| user.as_ref().is_some_and(|user| user.job == *job);
+        let idle = |user: &Option<User>| user.as_ref().is_none_or(|it| !gate::is_running(&it.job));
+        let best = users.iter().rposition(own);
+        let best = best.or_else(|| users.iter().rposition(idle));
+        match best {
+            Some(at) => free.remove(at),
+            None => free.pop().unwrap_or(1),
+        }
     };
     Ok(Held {
-        name,
+        name: use_.name(number),
         number,
         pool,
         _permit: permit,
@@ -158,25 +197,29 @@ pub(crate) async fn checkout(
     job: &Path,
     cancel: &CancellationToken,
 ) -> Result<Place> {
-    let state = inner.options.paths.state().join("places");
-    let file = state.join(format!("{}-{}.json", project.id(), held.name));
-    if let Some(User { job: earlier }) = files::load_json(&file)
-        && earlier != job
-    {
-        gate::stop_all(&earlier).await?;
-    }
-    let user = User {
-        job: job.to_owned(),
-    };
-    // Not durable: what ran before a power cut runs no more.
-    files::save_json_lazily(&file, &user).map_err(EngineError::file(file.display().to_string()))?;
     let path = project.worktrees().join(".gates").join(&held.name);
+    match User::load(inner, project, &held.name) {
+        Some(user) if user.job != job => gate::stop_all(&user.job).await?,
+        // Nothing is changed under the feet of a gate that runs.
+        Some(user) if user.ready && gate::is_running(job) => {
+            return Ok(Place { path, _held: held });
+        }
+        _ => {}
+    }
+    let name = held.name.clone();
+    let mut user = User {
+        job: job.to_owned(),
+        ready: false,
+    };
+    user.save(inner, project, &name)?;
     let is_new = !path.join(".git").exists();
     project.repo.checkout_detached(&path, commit).await?;
     let place = Place { path, _held: held };
     place
         .set_up(inner, project, config, commit, job, is_new, cancel)
         .await?;
+    user.ready = true;
+    user.save(inner, project, &name)?;
     Ok(place)
 }
 

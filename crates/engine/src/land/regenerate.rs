@@ -79,7 +79,7 @@ pub(crate) async fn complete(
     let Some((rules, begun)) = begin(&project.repo, config, conflict).await? else {
         return Ok(Some(Completed::NotNamed));
     };
-    let held = turn(inner, project, Use::Landing);
+    let held = turn(inner, project, Use::Landing, job);
     let Some(held) = cancel.run_until_cancelled(held).await else {
         return Ok(None);
     };

@@ -3,7 +3,7 @@
 //! Everything it knows comes from the run directory, so any process may do any of this, before and
 //! after a restart, and twice. It never waits for a child: the supervisor is nobody's child for long.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -141,6 +141,15 @@ pub(super) fn see(dir: &Directory) -> Result<Seen, Error> {
             });
         }
     }
+}
+
+/// Where the process of `dir` was started, if that is on record.
+///
+/// # Errors
+/// When the directory can't be read.
+pub fn cwd(dir: &Path) -> Result<Option<PathBuf>, Error> {
+    let spec = Directory::new(dir).spec()?;
+    Ok(spec.map(|launch| launch.cwd))
 }
 
 /// Whether what ran in `dir` began before this machine came up: then nothing of it can be alive.

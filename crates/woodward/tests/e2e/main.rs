@@ -10,6 +10,7 @@ mod disks;
 mod events;
 mod gates;
 mod input;
+mod looks;
 mod merge;
 mod notify;
 mod order;

@@ -1,0 +1,111 @@
+//! Looks of gates that outlive the daemon that began them, and those that were ended and begun again.
+
+use woodward_api::QueueView;
+use woodward_testkit::patience::until;
+
+use crate::scene::{SHELL_AGENT, Scene};
+
+/// Takes its time once `slow` is there, and wants to find then what it left when it began.
+const CHECK: &str = "[ -e slow ] || exit 0\n\
+    echo mine > half-done\n\
+    echo . >> \"$LOOKS\"\n\
+    while [ ! -e \"$GO\" ]; do sleep 0.02; done\n\
+    [ -e half-done ]\n";
+
+fn scene() -> Scene {
+    let scene = Scene::new("");
+    let (looks, go) = (scene.mark("looks"), scene.mark("go"));
+    let config = format!(
+        "{SHELL_AGENT}limits: {{ fixCycles: 0 }}\ngates:\n- {{ name: check, command: sh check.sh, rerun: false, env: {{ LOOKS: '{}', GO: '{}' }} }}\n",
+        looks.display(),
+        go.display()
+    );
+    let files = [
+        ("check.sh", CHECK),
+        ("woodward.yaml", &config),
+        (".gitignore", "cache\n"),
+    ];
+    scene.repo.commit("rules", &files);
+    scene
+}
+
+fn looks(scene: &Scene) -> usize {
+    let text = std::fs::read_to_string(scene.mark("looks"));
+    text.unwrap_or_default().lines().count()
+}
+
+fn until_looks(scene: &Scene, count: usize) {
+    until(&format!("{count} looks"), || looks(scene) >= count);
+}
+
+#[test]
+fn a_look_at_merged_entries_goes_on_without_its_daemon() {
+    let scene = scene();
+    let names = ["one", "two", "three"];
+    for name in names {
+        scene.create(name, &format!("echo {name} > {name}.txt; exit 0"));
+    }
+    for name in names {
+        scene.wait(name, "review");
+    }
+    scene.repo.commit("slow", &[("slow", "")]);
+    scene.ok(&["queue", "freeze", "-m", "until all are there"]);
+    scene.ok(&["merge", "one", "two", "three"]);
+    scene.ok(&["queue", "thaw"]);
+    until_looks(&scene, 1);
+    let looked_at = || -> Vec<Vec<String>> {
+        let queue: QueueView = scene.json(&["queue"]);
+        let looks = queue.branches.into_iter().flat_map(|branch| branch.looks);
+        let names = |look: Vec<_>| look.iter().map(ToString::to_string).collect();
+        looks.map(names).collect()
+    };
+    let before = looked_at();
+    for _ in 0..2 {
+        scene.kill_daemon();
+        until("the look is taken up", || looked_at() == before);
+    }
+    scene.give("go");
+    for name in names {
+        scene.wait(name, "landed");
+    }
+    assert_eq!(looks(&scene), 1, "it was not begun anew");
+}
+
+#[test]
+fn a_look_at_a_task_goes_on_without_its_daemon_and_finds_its_files() {
+    let scene = scene();
+    scene.repo.commit("slow", &[("slow", "")]);
+    // What git ignores keeps gates from looking in the task's own directory.
+    let script = |name: &str| format!("echo {name} > {name}.txt; echo {name} > cache; exit 0");
+    scene.create("one", &script("one"));
+    scene.create("two", &script("two"));
+    until_looks(&scene, 2);
+    scene.kill_daemon();
+    // When a new one is that far, the next daemon has long taken up the others.
+    scene.create("late", &script("late"));
+    until("it is verified", || {
+        scene.show("late").task.state.as_str() == "verifying"
+    });
+    scene.give("go");
+    scene.wait("one", "review");
+    scene.wait("two", "review");
+    scene.wait("late", "review");
+    assert_eq!(looks(&scene), 3, "none was begun anew");
+}
+
+#[test]
+fn a_look_may_be_ended_and_begun_again_as_often_as_people_like() {
+    let scene = scene();
+    scene.create("one", "echo one > one.txt; exit 0");
+    scene.wait("one", "review");
+    scene.repo.commit("slow", &[("slow", "")]);
+    scene.ok(&["merge", "one"]);
+    for count in 1..=7 {
+        until_looks(&scene, count);
+        scene.ok(&["queue", "hold", "one", "-m", "wait"]);
+        scene.ok(&["queue", "release", "one"]);
+    }
+    until_looks(&scene, 8);
+    scene.give("go");
+    scene.wait("one", "landed");
+}
