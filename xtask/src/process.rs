@@ -11,6 +11,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::LazyLock;
 
 /// How a child ended, as a shell would number it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,11 +181,16 @@ impl fmt::Display for Cmd {
     }
 }
 
-/// The repository this xtask was built from.
+/// The repository this xtask is run in. Cargo says which: it takes a program that was built in another
+/// clone for up to date where both use the same target directory, or a copy of it.
 pub(crate) fn repository_root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the xtask package is a directory of the repository")
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let own = std::env::var_os("CARGO_MANIFEST_DIR");
+        let own = own.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+        let root = own.parent().map(Path::to_owned);
+        root.expect("the xtask package is a directory of the repository")
+    });
+    &ROOT
 }
 
 /// Where cargo puts what it builds: it has put this program there, too.

@@ -129,7 +129,8 @@ struct Diagram {
 
 impl Diagram {
     fn load() -> Self {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+        let file = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo tells"))
+            .join("../../ARCHITECTURE.md");
         let text = std::fs::read_to_string(&file).expect("ARCHITECTURE.md is there");
         let blocks: Vec<&str> = text
             .split("```mermaid\n")

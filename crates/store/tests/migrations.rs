@@ -12,7 +12,7 @@ use woodward_store::{
 use woodward_testkit::postgres::PgServer;
 
 fn fixture(database: &str, version: i64) -> String {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
+    let path: PathBuf = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo tells"))
         .join("fixtures")
         .join(format!("{database}-v{version}.sql"));
     std::fs::read_to_string(&path)
