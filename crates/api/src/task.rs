@@ -41,6 +41,9 @@ pub struct TaskDetail {
     pub runs: Vec<RunView>,
     /// What gates said of its last result.
     pub gates: Vec<GateView>,
+    /// What gates said last of what it makes of its branch, on top of those before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged_gates: Vec<GateView>,
     /// The size of its change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<DiffStat>,

@@ -135,6 +135,7 @@ cases! {
         closing_an_intent_twice_is_closing_it_once,
         a_void_intent_leaves_its_tasks_in_the_queue,
         an_intent_is_all_or_none,
+        what_gates_said_of_a_merged_tree_is_kept_with_all_in_it,
     }
     records {
         projects_keep_their_id,

@@ -308,6 +308,10 @@ pub struct GateDetail {
     /// What the tools were, as a digest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<String>,
+    /// Whether it looked at what the task makes of its branch, on top of those before it, and not at the
+    /// task's own commit.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub merged: bool,
 }
 
 /// How many tests there were.

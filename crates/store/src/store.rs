@@ -140,6 +140,15 @@ pub trait Store: Send + Sync + 'static {
     /// Records what gates said, on behalf of a claim.
     async fn save_gate_results(&self, claim: TaskClaim, results: Vec<GateResult>) -> Result<()>;
 
+    /// Records what gates said of a merged tree, with every task in it, under the right to land there.
+    async fn save_merged_results(
+        &self,
+        worker: WorkerId,
+        right: LeaseRef,
+        tasks: Vec<TaskId>,
+        results: Vec<GateResult>,
+    ) -> Result<()>;
+
     /// What gates said of a task's commits.
     async fn load_gate_results(&self, task: TaskId) -> Result<Vec<GateResult>>;
 
@@ -474,6 +483,22 @@ impl<B: Backend> Store for B {
     async fn save_gate_results(&self, claim: TaskClaim, results: Vec<GateResult>) -> Result<()> {
         self.perform(gates::SaveGateResults { claim, results })
             .await
+    }
+
+    async fn save_merged_results(
+        &self,
+        worker: WorkerId,
+        right: LeaseRef,
+        tasks: Vec<TaskId>,
+        results: Vec<GateResult>,
+    ) -> Result<()> {
+        self.perform(gates::SaveMergedResults {
+            worker,
+            right,
+            tasks,
+            results,
+        })
+        .await
     }
 
     async fn load_verdict(&self, project: ProjectId, key: String) -> Result<Option<GateResult>> {

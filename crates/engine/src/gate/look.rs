@@ -349,6 +349,7 @@ fn record(
             reused: false,
             base: None,
             tools: Some(key.tools.clone()),
+            merged: false,
         },
     };
     Looked {

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use woodward_core::gate::{Overall, Verdict, overall};
 use woodward_core::{CommitId, Millis, Task, TreeId};
+use woodward_store::GateResult;
 
 use crate::config::Config;
 use crate::engine::Inner;
@@ -52,6 +53,8 @@ pub(super) struct Wanted {
 pub(super) struct Said {
     pub(super) overall: Overall,
     pub(super) failed: Vec<FailedGate>,
+    /// What each said.
+    pub(super) results: Vec<GateResult>,
     /// Whether any gate really ran: what is remembered says nothing about time.
     really_ran: bool,
     /// How long they ran, whoever started them.
@@ -66,6 +69,7 @@ impl Said {
         Self {
             overall: Overall::Broken(Vec::new()),
             failed: Vec::new(),
+            results: Vec::new(),
             really_ran: false,
             gates_ran: Duration::ZERO,
             is_flaky: false,
@@ -345,17 +349,19 @@ impl Wanted {
                 gate::put_aside(&self.dir, &result.gate)?;
             }
         }
-        let really = verdicts.results.iter().filter(|it| !it.detail.reused);
+        let mut results = verdicts.results;
+        for result in &mut results {
+            result.detail.merged = true;
+        }
+        let really = results.iter().filter(|it| !it.detail.reused);
         let gates_ran = really.clone().map(|it| it.duration.0).sum();
         Ok(Some(Said {
             overall: overall(&verdicts.reports),
             really_ran: really.count() > 0,
             gates_ran: Duration::from_millis(gates_ran),
             failed: verdicts.failed,
-            is_flaky: verdicts
-                .results
-                .iter()
-                .any(|result| result.verdict == Verdict::Flaky),
+            is_flaky: results.iter().any(|it| it.verdict == Verdict::Flaky),
+            results,
             by_persons: self.by_persons,
         }))
     }

@@ -14,7 +14,9 @@ use woodward_core::queue::plan::Pace;
 use woodward_core::{
     Actor, CommitId, EventId, Fact, IntentId, Note, State, StateKind, Task, TaskId,
 };
-use woodward_store::{CloseIntent, LeaseRef, OpenIntent, Queued, StoreError, fresh_uuid};
+use woodward_store::{
+    CloseIntent, GateResult, LeaseRef, OpenIntent, Queued, StoreError, fresh_uuid,
+};
 
 use super::HELD_AGAIN;
 use super::chain::{Chain, Entry, Key, Link, signature};
@@ -159,6 +161,24 @@ impl Right<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Keeps what gates said of a merged tree, with those who are in it.
+    pub(super) async fn save_results(
+        &self,
+        tasks: Vec<TaskId>,
+        results: Vec<GateResult>,
+    ) -> Result<()> {
+        if results.is_empty() {
+            return Ok(());
+        }
+        let right = LeaseRef {
+            resource: self.lease.resource.clone(),
+            epoch: self.lease.epoch,
+        };
+        let store = &self.inner.store;
+        let saved = store.save_merged_results(self.lease.holder, right, tasks, results);
+        Ok(saved.await?)
     }
 
     /// Says something under the landing right. An outdated fact means the task has moved on.

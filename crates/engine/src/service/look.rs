@@ -147,7 +147,13 @@ impl Engine {
             }),
             _ => None,
         };
-        let gates = store.load_gate_results(task.id).await?;
+        let (merged, gates): (Vec<_>, Vec<_>) = store
+            .load_gate_results(task.id)
+            .await?
+            .into_iter()
+            .partition(|result| result.detail.merged);
+        let newest = merged.iter().max_by_key(|result| result.at);
+        let last_merged = newest.map(|result| result.commit.clone());
         // Of its result, if they have looked at that; otherwise of what they looked at last.
         let last = match &task.head {
             Some(head) if gates.iter().any(|result| result.commit == *head) => Some(head.clone()),
@@ -204,6 +210,11 @@ impl Engine {
             gates: gates
                 .iter()
                 .filter(|result| Some(&result.commit) == last.as_ref())
+                .map(gate_views::view)
+                .collect(),
+            merged_gates: merged
+                .iter()
+                .filter(|result| Some(&result.commit) == last_merged.as_ref())
                 .map(gate_views::view)
                 .collect(),
             change,

@@ -1,7 +1,7 @@
 //! What agents and gates wrote.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use woodward_api::{Code, LogSource, LogText, Problem};
 use woodward_core::{CommitId, GateName};
@@ -91,11 +91,15 @@ impl Engine {
                 .iter()
                 .flat_map(|commit| files::subdirectories(commit))
                 .flat_map(|job| gates::directories_of(&job, &parsed))
-                .max_by_key(|dir| dir.metadata().and_then(|m| m.modified()).ok())
+                .max_by_key(|dir| changed_at(dir))
                 .map(|dir| (parsed, dir))
         });
         let mut results = self.inner.store.load_gate_results(found.task.id).await?;
-        results.retain(|result| result.detail.reused && result.gate.as_str() == gate);
+        // What ran for it is found where it ran; these did so elsewhere.
+        results.retain(|result| {
+            let elsewhere = result.detail.reused || result.detail.merged;
+            elsewhere && result.gate.as_str() == gate
+        });
         results.sort_by_key(|result| result.at);
         let known = results.pop().and_then(|result| {
             let dir = PathBuf::from(result.detail.log?.dir);
@@ -103,12 +107,16 @@ impl Engine {
                 gate: result.gate,
                 commit: result.commit,
             };
-            dir.is_dir().then_some((source, dir))
+            let is_newer = |(_, own): &(_, PathBuf)| {
+                result.detail.merged && changed_at(own) < changed_at(&dir)
+            };
+            let counts = newest.as_ref().is_none_or(is_newer);
+            (dir.is_dir() && counts).then_some((source, dir))
         });
+        if let Some(known) = known {
+            return Ok(known);
+        }
         let Some((gate, dir)) = newest else {
-            if let Some(known) = known {
-                return Ok(known);
-            }
             let known: Vec<&str> = found
                 .config
                 .gates()
@@ -126,6 +134,10 @@ impl Engine {
             .ok_or_else(|| Problem::new(Code::Internal, "a gate's directory has no commit"))?;
         Ok((LogSource::Gate { gate, commit }, dir))
     }
+}
+
+fn changed_at(dir: &Path) -> Option<SystemTime> {
+    dir.metadata().and_then(|found| found.modified()).ok()
 }
 
 /// `gates/<task>/<commit>/<claim>/<gate>`

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use woodward_core::gate::Verdict;
 use woodward_core::landing::IntentState;
 use woodward_core::lease::Lease;
-use woodward_core::{Epoch, Fact, Note, State, StateKind, Task, TaskSpec, Timestamp};
+use woodward_core::{Epoch, Fact, Millis, Note, State, StateKind, Task, TaskSpec, Timestamp};
 
 use super::world::{World, earlier};
 use crate::error::StoreError;
+use crate::records::{GateDetail, GateResult, LeaseRef};
 use crate::store::Store;
 
 async fn queue_of(world: &World) -> Vec<woodward_core::TaskId> {
@@ -295,4 +297,50 @@ pub(super) async fn an_intent_is_all_or_none(store: Arc<dyn Store>) {
     assert_eq!(world.reload(&first).await, first);
     let pending = world.store.load_pending_intents(world.project).await;
     assert_eq!(pending.expect("loads"), []);
+}
+
+pub(super) async fn what_gates_said_of_a_merged_tree_is_kept_with_all_in_it(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let tasks = [world.landing("one").await, world.landing("two").await];
+    let late = world.landing_right().await;
+    let right = world.landing_right().await;
+    let result = GateResult {
+        commit: "b".repeat(40).parse().expect("40 hex digits"),
+        gate: "test".parse().expect("a valid name"),
+        verdict: Verdict::Fail,
+        command: "cargo test".into(),
+        exit_code: Some(101),
+        duration: Millis(1_234),
+        at: Timestamp(30),
+        detail: GateDetail {
+            merged: true,
+            ..GateDetail::default()
+        },
+    };
+    let save = |right: &Lease| {
+        let lease = LeaseRef {
+            resource: right.resource.clone(),
+            epoch: right.epoch,
+        };
+        let ids = tasks.iter().map(|task| task.id).collect();
+        let results = vec![result.clone()];
+        world
+            .store
+            .save_merged_results(right.holder, lease, ids, results)
+    };
+    let refused = save(&late).await;
+    assert!(
+        matches!(refused, Err(StoreError::Stale { .. })),
+        "{refused:?}"
+    );
+    let kept = async |task: &Task| world.store.load_gate_results(task.id).await;
+    assert_eq!(kept(&tasks[0]).await.expect("loads"), []);
+    for _ in 0..2 {
+        save(&right).await.expect("saves");
+    }
+    for task in &tasks {
+        let kept = kept(task).await.expect("loads");
+        assert_eq!(kept, std::slice::from_ref(&result), "once");
+        assert_eq!(world.reload(task).await, *task, "nothing else changes");
+    }
 }

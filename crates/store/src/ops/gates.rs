@@ -1,11 +1,11 @@
 //! Gate results, keyed by task, claim, commit and gate; and what is known of content, whoever asks.
 
-use woodward_core::{ProjectId, TaskId};
+use woodward_core::{Epoch, ProjectId, TaskId, WorkerId};
 
 use crate::conn::{Conn, Op, Param, to_json};
 use crate::error::Result;
-use crate::ops::tasks;
-use crate::records::{GateResult, PAGE_MAX, TaskClaim};
+use crate::ops::{leases, tasks};
+use crate::records::{GateResult, LeaseRef, PAGE_MAX, TaskClaim};
 
 /// Records what gates said, on behalf of a claim. Saying it again changes nothing.
 #[derive(Debug)]
@@ -19,23 +19,60 @@ impl Op for SaveGateResults {
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
         tasks::require_claim(conn, self.claim).await?;
-        for result in &self.results {
-            conn.execute(
-                "INSERT INTO gate_results (task, epoch, commit_id, gate, doc)
-                 VALUES ($1, $2, $3, $4, $5)
-                 ON CONFLICT (task, epoch, commit_id, gate) DO NOTHING",
-                &[
-                    self.claim.task.into(),
-                    self.claim.epoch.into(),
-                    Param::Text(result.commit.as_str()),
-                    Param::Text(result.gate.as_str()),
-                    (&to_json(result)).into(),
-                ],
-            )
-            .await?;
+        insert(conn, self.claim, &self.results).await
+    }
+}
+
+/// Records what gates said of a merged tree, with every task in it, under the right to land there.
+/// Saying it again changes nothing.
+#[derive(Debug)]
+pub(crate) struct SaveMergedResults {
+    pub(crate) worker: WorkerId,
+    pub(crate) right: LeaseRef,
+    pub(crate) tasks: Vec<TaskId>,
+    pub(crate) results: Vec<GateResult>,
+}
+
+impl Op for SaveMergedResults {
+    type Out = ();
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
+        let LeaseRef { resource, epoch } = &self.right;
+        leases::require(conn, resource, self.worker, *epoch).await?;
+        for task in &self.tasks {
+            let rows = conn
+                .query("SELECT epoch FROM tasks WHERE id = $1", &[(*task).into()])
+                .await?;
+            let Some(row) = rows.first() else {
+                continue;
+            };
+            let claim = TaskClaim {
+                task: *task,
+                epoch: Epoch(row.unsigned(0)?),
+            };
+            insert(conn, claim, &self.results).await?;
         }
         Ok(())
     }
+}
+
+async fn insert<C: Conn>(conn: &mut C, claim: TaskClaim, results: &[GateResult]) -> Result<()> {
+    for result in results {
+        conn.execute(
+            "INSERT INTO gate_results (task, epoch, commit_id, gate, doc)
+             VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (task, epoch, commit_id, gate) DO NOTHING",
+            &[
+                claim.task.into(),
+                claim.epoch.into(),
+                Param::Text(result.commit.as_str()),
+                Param::Text(result.gate.as_str()),
+                (&to_json(result)).into(),
+            ],
+        )
+        .await?;
+    }
+    Ok(())
 }
 
 /// All gate results of a task, by claim, commit and gate.

@@ -1,7 +1,7 @@
 //! `show`: one task in full. What was asked, what came of it, what its gates said, what is next.
 
 use jiff::tz::TimeZone;
-use woodward_api::{GateView, MessageView, RunView, TaskDetail};
+use woodward_api::{FailureView, GateView, MessageView, RunView, TaskDetail};
 use woodward_core::Millis;
 
 use super::diff::size;
@@ -34,6 +34,8 @@ pub(crate) fn show(detail: &TaskDetail, zone: &TimeZone, look: Look) -> String {
         answer += &card.section("The agent asks", &card.fitted(&lines));
     }
     answer += &card.section("Gates", &gates(&detail.gates, look));
+    let merged = gates(&detail.merged_gates, look);
+    answer += &card.section("Gates, merged with its branch", &merged);
     if let Some(change) = &detail.change {
         let mut lines = vec![size(change)];
         lines.extend(
@@ -223,6 +225,8 @@ impl Card<'_> {
 }
 
 const VERDICT_COLUMNS: usize = 6;
+/// The most failures of a gate that are shown.
+const FAILURES_MAX: usize = 3;
 
 fn gates(gates: &[GateView], look: Look) -> Vec<String> {
     let column = gates
@@ -247,13 +251,33 @@ fn gates(gates: &[GateView], look: Look) -> Vec<String> {
             )
         })
         .map(|(name, verdict, rest)| format!("{name}  {verdict}  {rest}"))
+        .zip(gates)
+        .flat_map(|(line, gate)| [line].into_iter().chain(failures(gate, look)))
         .collect()
+}
+
+/// What failed first.
+fn failures(gate: &GateView, look: Look) -> Vec<String> {
+    let all = &gate.evidence.failures;
+    let room = look.columns.unwrap_or(PIPED_COLUMNS).saturating_sub(4);
+    let line = |failure: &FailureView| {
+        let text = match &failure.message {
+            Some(message) => format!("{}: {message}", failure.name),
+            None => failure.name.clone(),
+        };
+        format!("  {}", super::text::cut(&one_line(&text), room))
+    };
+    let mut lines: Vec<String> = all.iter().take(FAILURES_MAX).map(line).collect();
+    if all.len() > FAILURES_MAX {
+        lines.push(format!("  … and {} more", all.len() - FAILURES_MAX));
+    }
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
-    use woodward_api::{DiffStat, FileStat, QuestionView, RescueView};
+    use woodward_api::{DiffStat, FileStat, GateEvidence, QuestionView, RescueView};
     use woodward_core::{MessageId, RunId, State};
 
     use super::super::sample;
@@ -270,7 +294,12 @@ mod tests {
             exit_code,
             duration_ms: 72_000,
             at: sample::NOW,
-            evidence: woodward_api::GateEvidence::default(),
+            evidence: GateEvidence::default(),
+        };
+        let failure = |name: &str| FailureView {
+            name: format!("cart::{name}"),
+            message: (name == "a").then(|| "left: 1, right: 2".into()),
+            known: false,
         };
         TaskDetail {
             state: State::Draft,
@@ -304,6 +333,13 @@ mod tests {
                 output_bytes: Some(4_000),
             }],
             gates: vec![gate("test", "pass", Some(0)), gate("lint", "fail", Some(101))],
+            merged_gates: vec![GateView {
+                evidence: GateEvidence {
+                    failures: ["a", "b", "c", "d"].map(failure).into(),
+                    ..GateEvidence::default()
+                },
+                ..gate("test", "fail", Some(1))
+            }],
             change: Some(DiffStat {
                 files: vec![FileStat { path: "src/auth.rs".into(), added: Some(120), removed: Some(4) }],
                 files_total: 1,
@@ -355,6 +391,13 @@ mod tests {
         Gates
           test  pass    1m 12s · cargo test --workspace --all-features --no-fail-fast -…
           lint  fail    1m 12s · exit 101 · cargo test --workspace --all-features --no-…
+
+        Gates, merged with its branch
+          test  fail    1m 12s · exit 1 · cargo test --workspace --all-features --no-fa…
+            cart::a: left: 1, right: 2
+            cart::b
+            cart::c
+            … and 1 more
 
         Change
           1 file, +120 -4

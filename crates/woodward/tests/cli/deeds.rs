@@ -24,6 +24,7 @@ fn detail(state: StateKind, question: Option<QuestionView>) -> TaskDetail {
         messages: Vec::new(),
         runs: Vec::new(),
         gates: Vec::new(),
+        merged_gates: Vec::new(),
         change: None,
         risks: Vec::new(),
         conflicts: Vec::new(),

@@ -26,6 +26,7 @@ fn detail(state: StateKind, level: Level) -> TaskDetail {
         messages: Vec::new(),
         runs: Vec::new(),
         gates: Vec::new(),
+        merged_gates: Vec::new(),
         change: None,
         risks: Vec::new(),
         conflicts: Vec::new(),

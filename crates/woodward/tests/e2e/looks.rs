@@ -109,3 +109,44 @@ fn a_look_may_be_ended_and_begun_again_as_often_as_people_like() {
     scene.give("go");
     scene.wait("one", "landed");
 }
+
+#[test]
+fn what_gates_say_of_merged_entries_is_kept_with_them() {
+    let scene = Scene::new("");
+    let config = format!(
+        "{SHELL_AGENT}limits: {{ fixCycles: 0 }}\ngates:\n- {{ name: check, command: sh check.sh }}\n"
+    );
+    let check = "f=$(cat call.txt 2>/dev/null || echo login)\n\
+        grep -q \"^fn $f\" lib.txt || { echo \"error: no function $f\"; exit 1; }\n";
+    let files = [
+        ("check.sh", check),
+        ("woodward.yaml", &config),
+        ("lib.txt", "fn login\n"),
+    ];
+    scene.repo.commit("rules", &files);
+    let rename = "echo 'fn sign_in' > lib.txt; sed -i s/login/sign_in/ check.sh; exit 0";
+    scene.create("rename", rename);
+    scene.create("call", "echo login > call.txt; exit 0");
+    scene.wait("rename", "review");
+    scene.wait("call", "review");
+    assert!(scene.show("call").merged_gates.is_empty());
+    scene.ok(&["merge", "rename"]);
+    scene.wait("rename", "landed");
+    scene.ok(&["merge", "call"]);
+    scene.wait("call", "failed");
+
+    let verdict = |task: &str| -> Vec<(String, String)> {
+        let gates = scene.show(task).merged_gates.into_iter();
+        gates.map(|it| (it.gate.to_string(), it.verdict)).collect()
+    };
+    let said = |verdict: &str| vec![("check".to_owned(), verdict.to_owned())];
+    assert_eq!(verdict("rename"), said("pass"));
+    assert_eq!(verdict("call"), said("fail"));
+    let shown = scene.ok(&["show", "call"]).stdout;
+    let (_, merged) = shown
+        .split_once("Gates, merged with its branch")
+        .expect("a section");
+    assert!(merged.contains("error: no function login"), "{shown}");
+    let logged = scene.ok(&["logs", "call", "--gate", "check"]).stdout;
+    assert!(logged.contains("error: no function login"), "{logged}");
+}

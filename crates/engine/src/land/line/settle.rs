@@ -46,6 +46,10 @@ impl Line<'_> {
         if self.known(view, &links[count - 1]) != Known::Passed {
             return Ok(Turn::Acted);
         }
+        let said = self.verdicts.get(&links[count - 1].tree);
+        let results = said.map(|said| said.results.clone()).unwrap_or_default();
+        let tasks = members.iter().map(|task| task.id).collect();
+        self.right.save_results(tasks, results).await?;
         self.seen = None;
         let moved = self
             .right
@@ -92,6 +96,8 @@ impl Line<'_> {
             self.aside.insert(key(queued));
             return Ok(Turn::Acted);
         };
+        let results = said.results.clone();
+        self.right.save_results(vec![task.id], results).await?;
         if !said.failed.is_empty() {
             LastFailure::save(&self.right.inner.options.paths, task.id, &said.failed)?;
             met::save(self.right, &task, &link.key.1, &view.base).await?;
