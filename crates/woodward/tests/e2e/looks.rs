@@ -108,6 +108,8 @@ fn a_look_may_be_ended_and_begun_again_as_often_as_people_like() {
     until_looks(&scene, 8);
     scene.give("go");
     scene.wait("one", "landed");
+    let timeline = scene.ok(&["timeline", "one"]).stdout;
+    assert!(!timeline.contains("landing_broken"), "{timeline}");
 }
 
 #[test]
