@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use woodward_core::GateName;
+use woodward_store::GateResult;
 
 use crate::config::GateSpec;
 use crate::engine::Inner;
@@ -115,24 +115,31 @@ pub(crate) async fn give_up(job: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Puts aside what a gate left in a job when it did not really run: who asks again runs it anew.
-pub(crate) fn put_aside(job: &Path, gate: &GateName) -> Result<()> {
-    let own = format!("{gate}@");
+/// Puts aside what a gate left in a job when it did not really run: who asks again runs it anew. Its
+/// output can still be read.
+pub(crate) fn put_aside(job: &Path, result: &mut GateResult) -> Result<()> {
+    let own = format!("{}@", result.gate);
     let all = files::subdirectories(job).into_iter();
     for dir in all.filter(|dir| name_of(dir).starts_with(&own)) {
-        move_aside(&dir)?;
+        let aside = move_aside(&dir)?;
+        if let Some(log) = &mut result.detail.log
+            && Path::new(&log.dir) == dir
+        {
+            log.dir = aside.display().to_string();
+        }
     }
     Ok(())
 }
 
 /// Not removed: people may want to read it, and one who was told to start there must not find nothing.
-fn move_aside(dir: &Path) -> Result<()> {
+fn move_aside(dir: &Path) -> Result<PathBuf> {
     let aside = format!("{ASIDE}{}-{}", clock::now().0, name_of(dir));
-    match std::fs::rename(dir, dir.with_file_name(aside)) {
+    let aside = dir.with_file_name(aside);
+    match std::fs::rename(dir, &aside) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(EngineError::file(dir.display().to_string())(error))
         }
-        _ => Ok(()),
+        _ => Ok(aside),
     }
 }
 

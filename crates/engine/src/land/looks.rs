@@ -344,14 +344,12 @@ impl Wanted {
         let Some(verdicts) = gate::run(inner, &job, &mut ground, cancel).await? else {
             return Ok(None);
         };
-        for result in &verdicts.results {
-            if result.verdict == Verdict::Broken {
-                gate::put_aside(&self.dir, &result.gate)?;
-            }
-        }
         let mut results = verdicts.results;
         for result in &mut results {
             result.detail.merged = true;
+            if result.verdict == Verdict::Broken {
+                gate::put_aside(&self.dir, result)?;
+            }
         }
         let really = results.iter().filter(|it| !it.detail.reused);
         let gates_ran = really.clone().map(|it| it.duration.0).sum();

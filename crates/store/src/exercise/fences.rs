@@ -12,10 +12,12 @@ use woodward_core::{
     EventSeq, Fact, Millis, Note, RunId, State, StateKind, Task, TaskSpec, Timestamp,
 };
 
-use super::world::{LONG, SPENT, World, claim_of, commit_of, gates, holder, person, prepared};
+use super::world::{
+    LONG, SPENT, World, claim_of, commit_of, failing, gates, holder, person, prepared,
+};
 use crate::error::{Result, StoreError};
 use crate::ids::fresh_uuid;
-use crate::records::{Delivery, GateResult, LeaseRef, Run, RunState};
+use crate::records::{Delivery, LeaseRef, Run, RunState};
 use crate::store::Store;
 
 /// A task whose claim was lost: as its former holder knows it, and as it is now.
@@ -70,16 +72,7 @@ pub(super) async fn a_stale_side_write_changes_nothing_and_says_so(store: Arc<dy
     let (zombie, _) = lost(&world).await;
     let claim = claim_of(&zombie);
 
-    let result = GateResult {
-        commit: commit_of(&zombie),
-        gate: "test".parse().expect("a valid name"),
-        verdict: Verdict::Pass,
-        command: "true".into(),
-        exit_code: Some(0),
-        duration: Millis(5),
-        at: Timestamp(5),
-        detail: crate::records::GateDetail::default(),
-    };
+    let result = failing(commit_of(&zombie));
     assert_stale(world.store.save_gate_results(claim, vec![result]).await);
     assert_stale(world.store.save_run(run(&zombie)).await);
     let prompt = world.store.load_messages(zombie.id).await.expect("loads");

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use woodward_core::gate::Verdict;
 use woodward_core::landing::IntentState;
 use woodward_core::lease::Lease;
-use woodward_core::{Epoch, Fact, Millis, Note, State, StateKind, Task, TaskSpec, Timestamp};
+use woodward_core::{Epoch, Fact, Note, State, StateKind, Task, TaskSpec, Timestamp};
 
-use super::world::{World, earlier};
+use super::world::{World, earlier, failing};
 use crate::error::StoreError;
-use crate::records::{GateDetail, GateResult, LeaseRef};
+use crate::records::LeaseRef;
 use crate::store::Store;
 
 async fn queue_of(world: &World) -> Vec<woodward_core::TaskId> {
@@ -304,19 +303,8 @@ pub(super) async fn what_gates_said_of_a_merged_tree_is_kept_with_all_in_it(stor
     let tasks = [world.landing("one").await, world.landing("two").await];
     let late = world.landing_right().await;
     let right = world.landing_right().await;
-    let result = GateResult {
-        commit: "b".repeat(40).parse().expect("40 hex digits"),
-        gate: "test".parse().expect("a valid name"),
-        verdict: Verdict::Fail,
-        command: "cargo test".into(),
-        exit_code: Some(101),
-        duration: Millis(1_234),
-        at: Timestamp(30),
-        detail: GateDetail {
-            merged: true,
-            ..GateDetail::default()
-        },
-    };
+    let mut result = failing("b".repeat(40).parse().expect("40 hex digits"));
+    result.detail.merged = true;
     let save = |right: &Lease| {
         let lease = LeaseRef {
             resource: right.resource.clone(),

@@ -7,7 +7,7 @@ use woodward_core::gate::Verdict;
 use woodward_core::state::Purpose;
 use woodward_core::{Fact, Millis, Note, ProjectId, RunId, TaskSpec, Timestamp};
 
-use super::world::{World, claim_of, commit_of, message, new_worker, person};
+use super::world::{World, claim_of, commit_of, failing, message, new_worker, person};
 use crate::error::StoreError;
 use crate::ids::fresh_uuid;
 use crate::records::{
@@ -126,20 +126,9 @@ pub(super) async fn runs_and_gate_results_are_kept(store: Arc<dyn Store>) {
     assert_eq!(since(10).await.expect("loads"), [(task.name.clone(), run)]);
     assert_eq!(since(11).await.expect("loads"), []);
 
-    let result = GateResult {
-        commit: commit_of(&task),
-        gate: "test".parse().expect("a valid name"),
-        verdict: Verdict::Fail,
-        command: "cargo test".into(),
-        exit_code: Some(101),
-        duration: Millis(1_234),
-        at: Timestamp(30),
-        detail: GateDetail {
-            tree: Some("7".repeat(40).parse().expect("a tree")),
-            note: Some(Note::from("2 of 9 failed")),
-            ..GateDetail::default()
-        },
-    };
+    let mut result = failing(commit_of(&task));
+    result.detail.tree = Some("7".repeat(40).parse().expect("a tree"));
+    result.detail.note = Some(Note::from("2 of 9 failed"));
     for _ in 0..2 {
         world
             .store

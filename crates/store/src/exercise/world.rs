@@ -20,8 +20,8 @@ use woodward_core::{
 
 use crate::ids::fresh_uuid;
 use crate::records::{
-    ClaimRequest, Claims, CloseIntent, CreateTask, CreateTasks, Created, LeaseRequest, NewMessage,
-    OpenIntent, Project, TaskClaim,
+    ClaimRequest, Claims, CloseIntent, CreateTask, CreateTasks, Created, GateDetail, GateResult,
+    LeaseRequest, NewMessage, OpenIntent, Project, TaskClaim,
 };
 use crate::store::Store;
 
@@ -398,6 +398,20 @@ pub(crate) fn counts<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeMap<T, 
         *counts.entry(item).or_default() += 1;
     }
     counts
+}
+
+/// What a gate that fails says of a commit.
+pub(crate) fn failing(commit: CommitId) -> GateResult {
+    GateResult {
+        commit,
+        gate: "test".parse().expect("a valid name"),
+        verdict: Verdict::Fail,
+        command: "cargo test".into(),
+        exit_code: Some(101),
+        duration: Millis(1_234),
+        at: Timestamp(30),
+        detail: GateDetail::default(),
+    }
 }
 
 /// An epoch that a task had before.

@@ -152,3 +152,22 @@ fn what_gates_say_of_merged_entries_is_kept_with_them() {
     let logged = scene.ok(&["logs", "call", "--gate", "check"]).stdout;
     assert!(logged.contains("error: no function login"), "{logged}");
 }
+
+#[test]
+fn the_output_of_a_gate_that_did_not_really_run_can_be_read() {
+    let scene = Scene::new("");
+    let config = format!("{SHELL_AGENT}gates:\n- {{ name: check, command: sh check.sh }}\n");
+    let check = "[ ! -e bare ] || { echo 'the tool is gone'; exit 127; }\n";
+    let files = [("check.sh", check), ("woodward.yaml", &config)];
+    scene.repo.commit("rules", &files);
+    scene.create("one", "echo one > one.txt; exit 0");
+    scene.wait("one", "review");
+    scene.repo.commit("bare", &[("bare", "")]);
+    scene.ok(&["merge", "one"]);
+    until("it is known", || {
+        let gates = scene.show("one").merged_gates;
+        gates.iter().any(|gate| gate.verdict == "broken")
+    });
+    let logged = scene.ok(&["logs", "one", "--gate", "check"]).stdout;
+    assert!(logged.contains("the tool is gone"), "{logged}");
+}
