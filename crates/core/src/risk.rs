@@ -14,14 +14,40 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::reaction::pattern;
+use crate::text::ByteSize;
 
 /// More lines than this are much to review.
 pub const LINES_MANY: u64 = 500;
 /// More files than this are much to review.
 pub const FILES_MANY: usize = 20;
 
+/// The sizes above which a new file is a risk signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSizeLimits {
+    /// For text files, in bytes.
+    pub text: u64,
+    /// For all files, in bytes.
+    pub any: u64,
+}
+
+impl Default for FileSizeLimits {
+    fn default() -> Self {
+        Self {
+            text: 1 << 20,
+            any: 5 << 20,
+        }
+    }
+}
+
+impl FileSizeLimits {
+    /// Whether a file of so many bytes is above the limit that applies to it.
+    pub fn exceeded_by(&self, bytes: u64, is_text: bool) -> bool {
+        bytes > self.any || (is_text && bytes > self.text)
+    }
+}
+
 /// One changed file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Its path.
     pub path: String,
@@ -29,6 +55,10 @@ pub struct Touched {
     pub was: Option<String>,
     /// Lines added and removed; `None` for a binary file.
     pub lines: Option<(u64, u64)>,
+    /// Its size in bytes, if this change made it exceed the project's limit.
+    pub oversize: Option<u64>,
+    /// The target of a symbolic link that the change adds or redirects.
+    pub link: Option<String>,
 }
 
 /// A reason to look closer.
@@ -57,6 +87,20 @@ pub enum Signal {
     Migration(String),
     /// A file that can't be read as text.
     Binary(String),
+    /// A file that this change made larger than the project's limit.
+    LargeFile {
+        /// Its path.
+        path: String,
+        /// Its size.
+        bytes: u64,
+    },
+    /// A symbolic link whose target is not part of the repository's files.
+    LinkOutside {
+        /// The link.
+        path: String,
+        /// Where it points.
+        target: String,
+    },
     /// There is much of it.
     Large {
         /// Lines added and removed.
@@ -80,6 +124,12 @@ impl fmt::Display for Signal {
             Self::Security(path) => write!(f, "touches access or secrets ({path})"),
             Self::Migration(path) => write!(f, "touches a migration ({path})"),
             Self::Binary(path) => write!(f, "has a binary file ({path})"),
+            Self::LargeFile { path, bytes } => {
+                write!(f, "has a large file ({path}, {})", ByteSize(*bytes))
+            }
+            Self::LinkOutside { path, target } => {
+                write!(f, "links out of the repository ({path} -> {target})")
+            }
             Self::Large { lines, files } => write!(f, "is large ({lines} lines, {files} files)"),
         }
     }
@@ -152,7 +202,17 @@ pub fn signals(change: &[Touched]) -> Vec<Signal> {
         let moved = moved.map(|was| Signal::TestsRemoved(was.into()));
         let before = was.and_then(|was| of(was, file.lines));
         let now = of(&file.path, file.lines);
-        for signal in [before, now, moved].into_iter().flatten() {
+        let large = file.oversize.map(|bytes| Signal::LargeFile {
+            path: file.path.clone(),
+            bytes,
+        });
+        let link = file.link.as_ref();
+        let link = link.filter(|target| leaves_repository(&file.path, target));
+        let link = link.map(|target| Signal::LinkOutside {
+            path: file.path.clone(),
+            target: target.clone(),
+        });
+        for signal in [before, now, moved, large, link].into_iter().flatten() {
             if !found.iter().any(|other| same_kind(other, &signal)) {
                 found.push(signal);
             }
@@ -212,6 +272,27 @@ pub fn outside(scope: &[String], paths: &[String]) -> Vec<String> {
     paths.iter().filter(|path| !inside(path)).cloned().collect()
 }
 
+/// Whether a symbolic link points at something that is not one of the repository's files: an absolute
+/// path, a path above the root, or git's own directory.
+pub fn leaves_repository(link: &str, target: &str) -> bool {
+    if target.starts_with('/') {
+        return true;
+    }
+    let mut depth = link.split('/').filter(|part| !part.is_empty()).count();
+    // The link's own name is replaced by its target.
+    depth = depth.saturating_sub(1);
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if depth == 0 => return true,
+            ".." => depth -= 1,
+            name if name.eq_ignore_ascii_case(".git") => return true,
+            _ => depth += 1,
+        }
+    }
+    false
+}
+
 /// Whether a file says what a project depends on.
 pub fn is_about_dependencies(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -258,8 +339,8 @@ mod tests {
     fn touched(path: &str) -> Touched {
         Touched {
             path: path.into(),
-            was: None,
             lines: Some((3, 1)),
+            ..Touched::default()
         }
     }
 
@@ -370,17 +451,69 @@ mod tests {
     }
 
     #[test]
+    fn a_large_file_is_a_risk_with_its_path_and_size() {
+        let file = Touched {
+            oversize: Some((12 << 20) + (300 << 10)),
+            ..touched("assets/film.txt")
+        };
+        let found = signals(&[file]);
+        let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["has a large file (assets/film.txt, 12 MB)"]);
+    }
+
+    #[test]
+    fn size_limits_are_lower_for_text() {
+        let limits = FileSizeLimits::default();
+        assert!(!limits.exceeded_by(1 << 20, true));
+        assert!(limits.exceeded_by((1 << 20) + 1, true));
+        assert!(!limits.exceeded_by(5 << 20, false));
+        assert!(limits.exceeded_by((5 << 20) + 1, false));
+    }
+
+    #[test]
+    fn only_links_out_of_the_repository_are_a_risk() {
+        for (link, target) in [
+            ("passwd", "/etc/passwd"),
+            ("a/b", "../../secret"),
+            ("a", ".."),
+            ("docs/x", "../src/../../x"),
+            ("hooks", ".git/hooks"),
+            ("a/b/c", "../../.GIT/config"),
+        ] {
+            assert!(leaves_repository(link, target), "{link} -> {target}");
+        }
+        for (link, target) in [
+            ("a", "b"),
+            ("a/b/c", "../../d"),
+            ("a/b", "./../c//d"),
+            ("a", "b/../c"),
+            ("a", ".github/x"),
+        ] {
+            assert!(!leaves_repository(link, target), "{link} -> {target}");
+        }
+        let file = Touched {
+            link: Some("../../etc/passwd".into()),
+            ..touched("docs/notes")
+        };
+        let found = signals(&[file]);
+        let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            ["links out of the repository (docs/notes -> ../../etc/passwd)"]
+        );
+    }
+
+    #[test]
     fn much_and_binary_are_reasons() {
         let logo = Touched {
             path: "logo.png".into(),
-            was: None,
-            lines: None,
+            ..Touched::default()
         };
         assert_eq!(signals(&[logo]), [Signal::Binary("logo.png".into())]);
         let much = Touched {
             path: "src/main.rs".into(),
-            was: None,
             lines: Some((LINES_MANY, 1)),
+            ..Touched::default()
         };
         assert_eq!(
             signals(&[much]),

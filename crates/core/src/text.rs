@@ -53,6 +53,27 @@ impl From<String> for Note {
     }
 }
 
+/// A number of bytes in decimal units, rounded down: `980 B`, `1.5 MB`, `12 MB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ByteSize(pub u64);
+
+impl fmt::Display for ByteSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0 {
+            0..1_000 => return write!(f, "{} B", self.0),
+            1_000..1_000_000 => (1_000, "kB"),
+            1_000_000..1_000_000_000 => (1_000_000, "MB"),
+            1_000_000_000..1_000_000_000_000 => (1_000_000_000, "GB"),
+            _ => (1_000_000_000_000, "TB"),
+        };
+        let (whole, tenth) = (self.0 / unit, self.0 % unit / (unit / 10));
+        match tenth {
+            1.. if whole < 10 => write!(f, "{whole}.{tenth} {name}"),
+            _ => write!(f, "{whole} {name}"),
+        }
+    }
+}
+
 impl From<&str> for Note {
     fn from(text: &str) -> Self {
         Self::from(String::from(text))
@@ -85,6 +106,22 @@ pub fn fenced(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn sizes_are_short_and_rounded_down() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1 kB"),
+            (1_590_000, "1.5 MB"),
+            (12_999_999, "12 MB"),
+            (3_000_000_000, "3 GB"),
+            (u64::MAX, "18446744 TB"),
+        ] {
+            assert_eq!(ByteSize(bytes).to_string(), text);
+        }
+    }
 
     #[test]
     fn a_long_note_keeps_head_and_tail_and_whole_characters() {

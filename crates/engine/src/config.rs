@@ -43,6 +43,7 @@ use woodward_core::fix::FixBudget;
 use woodward_core::gate::GateKind;
 use woodward_core::policy::ReviewRule;
 use woodward_core::reaction::pattern;
+use woodward_core::risk::FileSizeLimits;
 use woodward_core::schedule::Limits;
 use woodward_core::{AgentName, GateName, Millis, Policy};
 
@@ -116,6 +117,8 @@ pub struct Config {
     pub environment: EnvRules,
     /// The most that is kept of one run's output.
     pub log_bytes_max: u64,
+    /// The sizes above which a new file is a risk signal.
+    pub file_sizes: FileSizeLimits,
 }
 
 /// How approved tasks land.

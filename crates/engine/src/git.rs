@@ -39,7 +39,7 @@ use std::path::PathBuf;
 pub use blame::{Hunk, Origin, joined};
 pub use commit::{CommitWith, Committed, Oddity};
 pub use copy::{Copied, Skip, copy_ignored};
-pub use diff::{FileStat, Patch, Side};
+pub use diff::{FileObject, FileStat, Patch, Side};
 pub use door::{Door, MARKER, VERSION_MIN};
 pub use error::GitError;
 pub use follow::Followed;

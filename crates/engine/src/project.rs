@@ -3,13 +3,14 @@
 //! Rules are read from the trusted base commit. Only where that has none at all does the file in the
 //! person's own checkout count: no agent can write there.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use woodward_api::{Code, Problem, ProjectView};
-use woodward_core::risk::{self, Signal, Touched, signals};
+use woodward_core::risk::{self, FileSizeLimits, Signal, Touched, signals};
 use woodward_core::{CommitId, Epoch, ProjectId, Task, TaskName};
 use woodward_store as store;
 
@@ -17,7 +18,7 @@ use crate::config::Config;
 use crate::error::{EngineError, Result};
 use crate::files;
 use crate::gate::content::Covered;
-use crate::git::{Door, FileStat, Repo, Side};
+use crate::git::{Door, FileObject, FileStat, Repo, Side};
 use crate::paths::Paths;
 use std::sync::Arc;
 
@@ -246,14 +247,63 @@ impl Project {
         } else {
             String::new()
         };
+        let config = self.config().await?;
+        let (oversize, links) = self.file_risks(&files, config.file_sizes).await?;
         Ok(Change {
             files,
             patch,
             scope: task.spec.paths.clone(),
-            gates: (self.config().await?.gates().iter())
+            gates: (config.gates().iter())
                 .map(|gate| gate.command.shown())
                 .collect(),
+            oversize,
+            links,
         })
+    }
+
+    /// The files that a change made larger than the limits, with their sizes, and the symbolic links
+    /// that it adds or redirects, with their targets.
+    async fn file_risks(
+        &self,
+        files: &[FileStat],
+        limits: FileSizeLimits,
+    ) -> Result<(HashMap<String, u64>, HashMap<String, String>)> {
+        let contents = |pick: fn(&FileObject) -> bool| {
+            files.iter().filter_map(move |file| {
+                let now = file.now.as_ref().filter(|now| pick(now))?;
+                let is_new = file.before.as_ref().is_none_or(|old| old.id != now.id);
+                is_new.then_some((file, now.id.as_str()))
+            })
+        };
+        let ids: Vec<&str> = contents(FileObject::is_file).map(|(_, id)| id).collect();
+        let sizes = self.repo.blob_sizes(&ids).await?;
+        let exceeds = |file: &FileStat, bytes: u64| limits.exceeded_by(bytes, file.lines.is_some());
+        let mut oversize: Vec<(&FileStat, u64)> = contents(FileObject::is_file)
+            .filter_map(|(file, id)| Some((file, *sizes.get(id)?)))
+            .filter(|(file, bytes)| exceeds(file, *bytes))
+            .collect();
+        // What was too large before is no news.
+        let before = |file: &FileStat| file.before.as_ref().map(|old| old.id.clone());
+        let ids: Vec<String> = oversize.iter().filter_map(|(it, _)| before(it)).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let earlier = self.repo.blob_sizes(&ids).await?;
+        oversize.retain(|(file, _)| {
+            let old = before(file).and_then(|id| earlier.get(&id).copied());
+            !old.is_some_and(|bytes| exceeds(file, bytes))
+        });
+        let links: Vec<(&FileStat, &str)> = contents(FileObject::is_link).collect();
+        let ids: Vec<&str> = links.iter().map(|(_, id)| *id).collect();
+        let targets = self.repo.contents(&ids).await?;
+        let target = |(file, id): &(&FileStat, &str)| {
+            let target = String::from_utf8_lossy(targets.get(*id)?).into_owned();
+            Some((file.path.clone(), target))
+        };
+        Ok((
+            (oversize.into_iter())
+                .map(|(file, bytes)| (file.path.clone(), bytes))
+                .collect(),
+            links.iter().filter_map(target).collect(),
+        ))
     }
 
     pub(crate) fn view(&self, config: &Config) -> ProjectView {
@@ -277,6 +327,10 @@ pub(crate) struct Change {
     scope: Vec<String>,
     /// The commands of the project's gates.
     gates: Vec<String>,
+    /// Files that it made larger than the project's limits, with their sizes.
+    oversize: HashMap<String, u64>,
+    /// Symbolic links that it adds or redirects, with their targets.
+    links: HashMap<String, String>,
 }
 
 impl Change {
@@ -307,6 +361,8 @@ impl Change {
                 path: file.path.clone(),
                 was: file.was.clone(),
                 lines: file.lines,
+                oversize: self.oversize.get(&file.path).copied(),
+                link: self.links.get(&file.path).cloned(),
             })
             .collect();
         let mut found = signals(&touched);

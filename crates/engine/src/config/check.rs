@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use woodward_core::backoff::Backoff;
 use woodward_core::fix::KindLimits;
 use woodward_core::gate::GateKind;
+use woodward_core::risk::FileSizeLimits;
 
 use super::branch::{self, BranchPattern};
 use super::environment::Variables;
@@ -151,6 +152,10 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
             notify: file.notify,
             environment,
             log_bytes_max: file.logs.max_bytes.0,
+            file_sizes: FileSizeLimits {
+                text: file.limits.text_file_size.0,
+                any: file.limits.file_size.0,
+            },
         }),
         _ => {
             findings

@@ -10,6 +10,7 @@ use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 use woodward_core::backoff::Backoff;
 use woodward_core::name::BadName;
+use woodward_core::risk::FileSizeLimits;
 use woodward_core::{GateName, Millis};
 
 use super::agent::{AgentRef, AgentsFile, PermissionsFile};
@@ -333,6 +334,10 @@ pub(super) struct LimitsFile {
     pub(super) backoff: TimeSpan,
     /// The longest wait after any failed run.
     pub(super) backoff_max: TimeSpan,
+    /// The size above which a new text file is a risk signal.
+    pub(super) text_file_size: ByteCount,
+    /// The size above which any new file is a risk signal.
+    pub(super) file_size: ByteCount,
 }
 
 impl Default for LimitsFile {
@@ -345,6 +350,8 @@ impl Default for LimitsFile {
             conflicts: Count::new(3),
             backoff: TimeSpan(Backoff::default().base),
             backoff_max: TimeSpan(Backoff::default().cap),
+            text_file_size: ByteCount(FileSizeLimits::default().text),
+            file_size: ByteCount(FileSizeLimits::default().any),
         }
     }
 }

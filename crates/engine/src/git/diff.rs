@@ -3,6 +3,10 @@
 //! No external diff and no text conversion of anybody's configuration is run. What is printed is
 //! bounded.
 
+use std::collections::{HashMap, HashSet};
+use std::io::Read as _;
+
+use flate2::read::ZlibDecoder;
 use woodward_core::{CommitId, TreeId};
 
 use super::error::GitError;
@@ -29,6 +33,40 @@ pub struct FileStat {
     pub was: Option<String>,
     /// Lines added and removed; `None` for a binary file.
     pub lines: Option<(u64, u64)>,
+    /// What is there now; `None` if the file is gone.
+    pub now: Option<FileObject>,
+    /// What was there before; `None` if the file is new.
+    pub before: Option<FileObject>,
+}
+
+/// A file's content and mode, as a tree names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileObject {
+    /// Its mode, in octal digits, as git prints it.
+    pub mode: String,
+    /// The name of its content.
+    pub id: String,
+}
+
+impl FileObject {
+    /// Whether it is a symbolic link.
+    pub fn is_link(&self) -> bool {
+        self.mode == "120000"
+    }
+
+    /// Whether it is an ordinary file.
+    pub fn is_file(&self) -> bool {
+        self.mode.starts_with("100")
+    }
+
+    fn parse(mode: &[u8], id: &[u8]) -> Option<Self> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let is_there = mode.iter().any(|digit| *digit != b'0');
+        is_there.then(|| Self {
+            mode: text(mode),
+            id: text(id),
+        })
+    }
 }
 
 /// The side of a comparison that is newer.
@@ -127,6 +165,8 @@ impl Repo {
             "diff-tree",
             "-r",
             "-M",
+            "--raw",
+            "--no-abbrev",
             "--numstat",
             "-z",
             "--no-ext-diff",
@@ -135,11 +175,26 @@ impl Repo {
         let answer = git.arg(base.as_str()).arg(newer).run().await?;
         let mut fields = answer.fields();
         let mut files = Vec::new();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        // First come the objects of all files, then their numbers.
+        let mut objects = HashMap::new();
         while let Some(field) = fields.next() {
             if files.len() == FILES_MAX {
                 break;
             }
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            if let Some(raw) = field.strip_prefix(b":") {
+                let mut parts = raw.split(|b| *b == b' ');
+                let mut part = || parts.next().unwrap_or_default();
+                let (old_mode, mode, old_id, id) = (part(), part(), part(), part());
+                let has_two_paths = matches!(part().first(), Some(b'R' | b'C'));
+                if has_two_paths {
+                    fields.next();
+                }
+                let path = fields.next().map(text).unwrap_or_default();
+                let before = FileObject::parse(old_mode, old_id);
+                objects.insert(path, (before, FileObject::parse(mode, id)));
+                continue;
+            }
             let mut parts = field.splitn(3, |b| *b == b'\t');
             let (added, removed) = (number(parts.next()), number(parts.next()));
             let path = parts.next().unwrap_or_default();
@@ -151,13 +206,61 @@ impl Repo {
                 (None, text(path))
             };
             let lines = added.zip(removed);
-            files.push(FileStat { path, was, lines });
+            let (before, now) = objects.remove(&path).unwrap_or_default();
+            files.push(FileStat {
+                path,
+                was,
+                lines,
+                now,
+                before,
+            });
         }
         Ok(files)
     }
 }
 
 impl Repo {
+    /// The sizes of blobs by their names, in bytes. Those that were just written are read from their
+    /// own files; one process is asked for all others.
+    pub(crate) async fn blob_sizes(&self, ids: &[&str]) -> Result<HashMap<String, u64>, GitError> {
+        let mut sizes = HashMap::new();
+        let mut packed = HashSet::new();
+        for id in ids {
+            match self.loose_blob_size(id) {
+                Some(size) => drop(sizes.insert((*id).to_owned(), size)),
+                None => drop(packed.insert(*id)),
+            }
+        }
+        if packed.is_empty() {
+            return Ok(sizes);
+        }
+        let mut asked = packed.into_iter().collect::<Vec<_>>().join("\n");
+        asked.push('\n');
+        let git = self.git(["cat-file", "--batch-check=%(objectname) %(objectsize)"]);
+        let answer = git.stdin(asked).run().await?;
+        for line in String::from_utf8_lossy(&answer.stdout).lines() {
+            if let Some((id, size)) = line.split_once(' ')
+                && let Ok(size) = size.parse()
+            {
+                sizes.insert(id.to_owned(), size);
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// The size in the header of a blob that has a file of its own.
+    fn loose_blob_size(&self, id: &str) -> Option<u64> {
+        let (dir, name) = (id.get(..2)?, id.get(2..)?);
+        let path = self.common_dir().join("objects").join(dir).join(name);
+        let mut header = Vec::new();
+        let file = std::fs::File::open(path).ok()?;
+        let read = ZlibDecoder::new(file).take(32).read_to_end(&mut header);
+        read.ok()?;
+        let size = header.strip_prefix(b"blob ")?;
+        let end = size.iter().position(|byte| *byte == 0)?;
+        number(size.get(..end))
+    }
+
     /// The files of a tree: path, and a line that changes with mode, content or path.
     pub async fn list_tree(&self, tree: &TreeId) -> Result<Vec<(String, String)>, GitError> {
         let git = self.git(["ls-tree", "-r", "-z", "--full-tree"]);

@@ -417,6 +417,55 @@ fn what_took_too_long_is_looked_at_again_with_more_time() {
 }
 
 #[test]
+fn large_files_and_links_out_of_the_repository_need_review() {
+    let scene = scene(
+        "- { name: check, command: 'true' }\n",
+        "review: risky\nlimits: { textFileSize: 100KiB, fileSize: 200KiB }\n",
+    );
+    let large = format!("{}\n", "x".repeat(120_000));
+    scene.repo.commit("large", &[("large.txt", &large)]);
+    let text = |bytes: u32| format!("printf '%0{bytes}d' 0 > data-{bytes}.txt; exit 0");
+    scene.create("small", &text(100_000));
+    scene.lands_by_itself("small");
+    scene.create("known", "echo y >> large.txt; exit 0");
+    scene.lands_by_itself("known");
+    scene.create("inside", "mkdir d; ln -s ../a.txt d/link; exit 0");
+    scene.lands_by_itself("inside");
+    let many = text(120_000);
+    for (task, script, risks) in [
+        (
+            "text",
+            &*many,
+            &["has a large file (data-120000.txt, 120 kB)"][..],
+        ),
+        (
+            "binary",
+            "head -c 250000 /dev/zero > image; exit 0",
+            &[
+                "has a binary file (image)",
+                "has a large file (image, 250 kB)",
+            ],
+        ),
+        (
+            "absolute",
+            "ln -s /etc/passwd users; exit 0",
+            &["links out of the repository (users -> /etc/passwd)"],
+        ),
+        (
+            "above",
+            "mkdir -p e; ln -s ../../other e/link; exit 0",
+            &["links out of the repository (e/link -> ../../other)"],
+        ),
+    ] {
+        scene.create(task, script);
+        scene.wait(task, "review");
+        assert_eq!(scene.show(task).risks, risks, "{task}");
+        let shown = scene.ok(&["show", task]).stdout;
+        assert!(shown.contains(risks[0]), "{shown}");
+    }
+}
+
+#[test]
 fn what_a_gate_runs_and_tests_that_are_moved_away_need_a_persons_look() {
     let scene = scene(
         "- { name: test, command: sh check.sh }\n",
