@@ -1,10 +1,9 @@
 //! Where lines come from: what `blame` tells.
 
 use serde::{Deserialize, Serialize};
-use woodward_core::budget::Spend;
 use woodward_core::{CommitId, TaskId, Timestamp};
 
-use crate::RunCost;
+use crate::{CostAmount, RunCost};
 
 /// Where the lines of a file come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,5 +67,5 @@ pub struct BlameTask {
     pub runs: Vec<RunCost>,
     /// What they used together.
     #[serde(default)]
-    pub spend: Spend,
+    pub spend: CostAmount,
 }

@@ -24,7 +24,7 @@ pub use conflict::{
     ConflictTask, ConflictsView, ForeseenFile, ForeseenPair, MeetingNote, OverlapCheck, PairView,
     WaitingView,
 };
-pub use cost::{CostView, RunCost};
+pub use cost::{CostAmount, CostView, RunCost};
 pub use gate::{
     FailureView, GateEvidence, GateRecord, GateRule, GateRules, GateView, GatesRun, RunGates,
     SkippedGate, TestsView,

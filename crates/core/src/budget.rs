@@ -157,12 +157,20 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Prints millionths of a dollar as people write them.
-struct Usd(u64);
+/// Prints millionths of a US dollar, rounded to the nearest: with three decimals below one dollar,
+/// with two from there on. An amount above zero never prints as zero. Every amount that a person
+/// reads is printed by this type, so that no two commands disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usd(pub u64);
 
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cents = self.0.div_ceil(10_000);
+        let nearest = |unit: u64| self.0.saturating_add(unit / 2) / unit;
+        let thousandths = nearest(1_000).max(u64::from(self.0 > 0));
+        if thousandths < 1_000 {
+            return write!(f, "$0.{thousandths:03}");
+        }
+        let cents = nearest(10_000);
         write!(f, "${}.{:02}", cents / 100, cents % 100)
     }
 }
@@ -281,11 +289,25 @@ mod tests {
     }
 
     #[test]
-    fn money_prints_in_dollars_rounded_up() {
+    fn money_is_rounded_to_the_nearest_with_three_decimals_below_a_dollar() {
+        for (micro_usd, expected) in [
+            (0, "$0.000"),
+            (1, "$0.001"),
+            (1_499, "$0.001"),
+            (12_500, "$0.013"),
+            (999_499, "$0.999"),
+            (999_500, "$1.00"),
+            (1_234_567, "$1.23"),
+            (1_235_000, "$1.24"),
+            (20_000_000, "$20.00"),
+            (u64::MAX, "$18446744073709.55"),
+        ] {
+            assert_eq!(Usd(micro_usd).to_string(), expected, "{micro_usd}");
+        }
         let limit = Limit::Money {
-            used_micro_usd: 1_230_001,
-            max_micro_usd: 5_000_000,
+            used_micro_usd: 33_400,
+            max_micro_usd: 30_000,
         };
-        assert_eq!(limit.to_string(), "$1.24 of $5.00 used");
+        assert_eq!(limit.to_string(), "$0.033 of $0.030 used");
     }
 }

@@ -5,8 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use woodward_api::{BlamePart, BlameTask, BlameView, Code, Problem, RunCost};
-use woodward_core::budget::Spend;
+use woodward_api::{BlamePart, BlameTask, BlameView, Code, CostAmount, Problem, RunCost};
 use woodward_core::{CommitId, IntentId, Task, TaskName, Timestamp};
 
 use super::Answered;
@@ -120,7 +119,7 @@ impl Engine {
             prompt: None,
             agents: Vec::new(),
             runs: Vec::new(),
-            spend: Spend::NONE,
+            spend: CostAmount::ZERO,
         };
         let Some(task) = self
             .landed_by(project, name, behind.intent.as_deref())
@@ -137,13 +136,13 @@ impl Engine {
             if !behind.agents.contains(&agent) {
                 behind.agents.push(agent.clone());
             }
-            behind.spend = behind.spend + run.spend;
+            behind.spend = behind.spend + run.spend.into();
             behind.runs.push(RunCost {
                 run: run.id,
                 task: task.name.clone(),
                 agent,
                 started_at: run.started_at,
-                spend: run.spend,
+                spend: run.spend.into(),
             });
         }
         Ok(behind)

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use woodward_api::{CostView, RunCost};
+use woodward_api::{CostAmount, CostView, RunCost};
 use woodward_core::Timestamp;
-use woodward_core::budget::Spend;
 
 use super::Answered;
 use crate::clock;
@@ -31,12 +30,12 @@ impl Engine {
             task,
             agent: run.agent.to_string(),
             started_at: run.started_at,
-            spend: run.spend,
+            spend: run.spend.into(),
         });
         let all: Vec<RunCost> = runs.collect();
         let sum = |from: Timestamp| {
             let counted = all.iter().filter(|run| run.started_at >= from);
-            counted.fold(Spend::NONE, |sum, run| sum + run.spend)
+            counted.fold(CostAmount::ZERO, |sum, run| sum + run.spend)
         };
         Ok(CostView {
             since,

@@ -147,14 +147,13 @@ fn short(commit: &str) -> &str {
 mod tests {
     use super::*;
     use insta::assert_snapshot;
-    use woodward_api::RunCost;
-    use woodward_core::budget::Spend;
+    use woodward_api::{CostAmount, RunCost};
     use woodward_core::{RunId, TaskId};
 
     fn view(line: Option<u32>) -> BlameView {
-        let spend = Spend {
+        let spend = CostAmount {
             tokens: 1_200,
-            micro_usd: 120_000,
+            micro_usd: Some(120_000),
             price_known: true,
         };
         let part = |first, last, commit: Option<&str>, task| BlamePart {
@@ -202,9 +201,9 @@ mod tests {
             colour: false,
         };
         assert_snapshot!(blame(&view(None), "a", &TimeZone::UTC, look), @r"
-        1-4  login              claude-code, $0.12  aaaaaaaa Let people log in
-        5    Ada                                    bbbbbbbb Let people log in
-        6-8  old                record gone         cccccccc Let people log in
+        1-4  login              claude-code, $0.120  aaaaaaaa Let people log in
+        5    Ada                                     bbbbbbbb Let people log in
+        6-8  old                record gone          cccccccc Let people log in
         9    not committed yet
         ");
     }
@@ -218,8 +217,8 @@ mod tests {
         assert_snapshot!(blame(&view(Some(2)), "a", &TimeZone::UTC, look), @r"
         a:2
           task    login
-          agent   claude-code, $0.12
-          run     00000000-0000-0000-0000-000000000007  claude-code  2026-01-31 09:05:00  $0.12
+          agent   claude-code, $0.120
+          run     00000000-0000-0000-0000-000000000007  claude-code  2026-01-31 09:05:00  $0.120
           prompt  Make the login
                   work
           commit  aaaaaaaa Let people log in

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use woodward_api::{CostView, RunCost};
+use woodward_api::{CostAmount, CostView, RunCost};
 use woodward_core::Timestamp;
-use woodward_core::budget::Spend;
+use woodward_core::budget::Usd;
 
 use super::text::{one_line, pad, width};
 use super::{Look, Tone};
@@ -14,13 +14,13 @@ const NAME_COLUMNS_MAX: usize = 40;
 
 /// A line for each of what is added up by, and the sum.
 pub(crate) fn cost(view: &CostView, by: By, look: Look) -> String {
-    let mut parts: BTreeMap<(i64, String), (u32, Spend)> = BTreeMap::new();
+    let mut parts: BTreeMap<(i64, String), (u32, CostAmount)> = BTreeMap::new();
     for run in &view.runs {
-        let part = parts.entry(part(run, by)).or_insert((0, Spend::NONE));
+        let part = parts.entry(part(run, by)).or_insert((0, CostAmount::ZERO));
         part.0 += 1;
         part.1 = part.1 + run.spend;
     }
-    let lines: Vec<(String, u32, Spend)> = parts
+    let lines: Vec<(String, u32, CostAmount)> = parts
         .into_iter()
         .map(|((_, name), (runs, spend))| (name, runs, spend))
         .collect();
@@ -68,7 +68,7 @@ fn part(run: &RunCost, by: By) -> (i64, String) {
     }
 }
 
-fn line(name: &str, runs: u32, spend: Spend) -> String {
+fn line(name: &str, runs: u32, spend: CostAmount) -> String {
     let word = if runs == 1 { "run " } else { "runs" };
     format!(
         "{name}  {runs:>4} {word}  {:>14} tokens  {:>12}\n",
@@ -80,7 +80,7 @@ fn line(name: &str, runs: u32, spend: Spend) -> String {
 fn today(view: &CostView) -> Option<String> {
     let money_max = view.day_micro_usd_max.map(|max| {
         let spent = money(view.today);
-        format!("{spent} of {} used today", usd(max))
+        format!("{spent} of {} used today", Usd(max))
     });
     let tokens_max = view.day_tokens_max.map(|max| {
         format!(
@@ -93,23 +93,14 @@ fn today(view: &CostView) -> Option<String> {
     (!both.is_empty()).then(|| both.join(", "))
 }
 
-/// Money; where a price is not known, the least it can be, or nothing but that it is unknown.
-pub(super) fn money(spend: Spend) -> String {
-    match (spend.price_known, spend.micro_usd) {
-        // Nothing was said of it, which is not the same as nothing.
-        (true, 0) if spend.tokens == 0 => String::from("not told"),
-        (true, micro) => usd(micro),
-        (false, 0) => String::from("unknown"),
-        (false, micro) => format!("≥ {}", usd(micro)),
+/// Money; where a price is not known, the least it can be, or only that it is unknown.
+pub(super) fn money(spend: CostAmount) -> String {
+    match spend.micro_usd {
+        Some(micro) if spend.price_known => Usd(micro).to_string(),
+        Some(micro) => format!("≥ {}", Usd(micro)),
+        None if spend.tokens == 0 => String::from("not reported"),
+        None => String::from("unknown"),
     }
-}
-
-fn usd(micro: u64) -> String {
-    if micro > 0 && micro < 10_000 {
-        return format!("$0.{:04}", micro.div_ceil(100));
-    }
-    let cents = micro.div_ceil(10_000);
-    format!("${}.{:02}", cents / 100, cents % 100)
 }
 
 fn grouped(number: u64) -> String {
@@ -132,23 +123,26 @@ fn day(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
+    use woodward_core::budget::Spend;
     use woodward_core::{Millis, RunId};
 
     use super::super::sample;
     use super::*;
 
     fn view() -> CostView {
-        let run = |n: u128, task: &str, agent: &str, days: u64, spend: Spend| RunCost {
+        let run = |n: u128, task: &str, agent: &str, days: u64, spend: CostAmount| RunCost {
             run: RunId::new(uuid::Uuid::from_u128(n)),
             task: task.parse().unwrap(),
             agent: agent.into(),
             started_at: sample::NOW - Millis(days * 86_400_000),
             spend,
         };
-        let spend = |tokens, micro_usd, price_known| Spend {
-            tokens,
-            micro_usd,
-            price_known,
+        let spend = |tokens, micro_usd, price_known| {
+            CostAmount::from(Spend {
+                tokens,
+                micro_usd,
+                price_known,
+            })
         };
         let runs = vec![
             run(
@@ -162,7 +156,10 @@ mod tests {
             run(3, "docs", "claude-code", 0, spend(40, 120, true)),
             run(4, "tests", "goose", 0, spend(5_000, 0, false)),
         ];
-        let sum = |runs: &[RunCost]| runs.iter().fold(Spend::NONE, |sum, run| sum + run.spend);
+        let sum = |runs: &[RunCost]| {
+            runs.iter()
+                .fold(CostAmount::ZERO, |sum, run| sum + run.spend)
+        };
         CostView {
             since: Timestamp(0),
             total: sum(&runs),
@@ -177,21 +174,21 @@ mod tests {
     fn tasks_and_their_sum() {
         assert_snapshot!(cost(&view(), By::Task, Look::PLAIN), @"
         auth-api     2 runs       1 235 467 tokens       ≥ $1.25
-        docs         1 run               40 tokens       $0.0002
+        docs         1 run               40 tokens        $0.001
         tests        1 run            5 000 tokens       unknown
-        all          4 runs       1 240 507 tokens       ≥ $1.26
-        ≥ $0.0002 of $20.00 used today
+        all          4 runs       1 240 507 tokens       ≥ $1.25
+        ≥ $0.001 of $20.00 used today
         ");
     }
 
     #[test]
     fn agents() {
         assert_snapshot!(cost(&view(), By::Agent, Look::PLAIN), @"
-        claude-code     2 runs       1 234 607 tokens         $1.26
+        claude-code     2 runs       1 234 607 tokens         $1.25
         codex           1 run              900 tokens       unknown
         goose           1 run            5 000 tokens       unknown
-        all             4 runs       1 240 507 tokens       ≥ $1.26
-        ≥ $0.0002 of $20.00 used today
+        all             4 runs       1 240 507 tokens       ≥ $1.25
+        ≥ $0.001 of $20.00 used today
         ");
     }
 
@@ -199,21 +196,22 @@ mod tests {
     fn days_in_a_pipe() {
         assert_snapshot!(cost(&view(), By::Day, Look::PIPED), @"
         2026-01-30	1	1234567	$1.25
-        2026-01-31	3	5940	≥ $0.0002
+        2026-01-31	3	5940	≥ $0.001
         ");
     }
 
     #[test]
-    fn what_an_agent_does_not_tell_is_not_nothing() {
-        assert_eq!(money(Spend::NONE), "not told");
+    fn a_run_that_reported_nothing_is_not_free() {
+        assert_eq!(money(Spend::NONE.into()), "not reported");
+        assert_eq!(money(CostAmount::ZERO), "$0.000");
     }
 
     #[test]
     fn nothing_yet() {
         let empty = CostView {
             runs: Vec::new(),
-            total: Spend::NONE,
-            today: Spend::NONE,
+            total: CostAmount::ZERO,
+            today: CostAmount::ZERO,
             ..view()
         };
         assert_snapshot!(cost(&empty, By::Task, Look::PLAIN), @"No agent has run yet.");

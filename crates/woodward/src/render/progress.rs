@@ -1,10 +1,11 @@
 //! How far a task is and what it has cost, from evidence, in a few words.
 
 use woodward_api::{Progress, Spent, TaskSummary};
+use woodward_core::budget::Usd;
 
 use super::text;
 
-/// The evidence, most telling first: `gates 2/2 · tests 41/42 · plan 3/5 · 2 commits · run 2 · $0.12`.
+/// The evidence, most telling first: `gates 2/2 · tests 41/42 · plan 3/5 · 2 commits · run 2 · $0.125`.
 pub(crate) fn progress(task: &TaskSummary) -> String {
     let Progress {
         runs,
@@ -34,13 +35,37 @@ pub(crate) fn progress(task: &TaskSummary) -> String {
     parts.join(" · ")
 }
 
-/// `$0.12`, or tokens where no price is known.
+/// `$0.125`, or tokens where no price is known.
 pub(crate) fn cost(spent: &Spent) -> String {
     match spent.usd_micros {
-        Some(micros) => format!("${}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000),
+        Some(micros) => Usd(micros).to_string(),
         None => match spent.tokens {
             0..10_000 => format!("{} tokens", spent.tokens),
             tokens => format!("{}k tokens", tokens / 1_000),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use woodward_api::CostAmount;
+
+    use super::super::cost::money;
+    use super::*;
+
+    #[test]
+    fn status_and_cost_print_the_same_amount() {
+        for micro_usd in [1, 9_999, 15_000, 19_999, 999_999, 1_239_999] {
+            let spent = Spent {
+                tokens: 10,
+                usd_micros: Some(micro_usd),
+            };
+            let amount = CostAmount {
+                tokens: 10,
+                micro_usd: Some(micro_usd),
+                price_known: true,
+            };
+            assert_eq!(cost(&spent), money(amount), "{micro_usd}");
+        }
     }
 }

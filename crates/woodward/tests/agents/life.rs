@@ -303,7 +303,7 @@ pub(crate) fn a_day_is_spent(programs: &Programs) {
     place.ok(&["create", "second", "-p", &write("second")]);
     place.reaches("second", &["paused"]);
     let why = place.task("second").attention.reason;
-    assert!(why.contains("of $0.01 used"), "{why}");
+    assert!(why.contains("of $0.010 used"), "{why}");
     assert!(place.show("second").runs.is_empty(), "it was not started");
 }
 
