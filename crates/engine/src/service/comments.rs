@@ -1,8 +1,12 @@
 //! Remarks on a task's work: collected until they are sent to its agent together.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
 use woodward_api::{Code, CommentView, Done, NewComment, Problem};
-use woodward_core::Actor;
 use woodward_core::reaction::{Hand, Occurrence, Trigger};
+use woodward_core::{Actor, TaskName};
 use woodward_store::{EntryFilter, EntryKind, EntryState, RecordEntries, fresh_uuid};
 
 use super::act::{hint, over};
@@ -10,6 +14,7 @@ use super::create::empty_text;
 use super::{Answered, Found, TaskRef, person};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
+use crate::git::GitError;
 use crate::reaction::consider::Place;
 use crate::reaction::material::Comment;
 use crate::reaction::remarks::unsent;
@@ -17,6 +22,8 @@ use crate::reaction::signal::{Signal, remark};
 
 /// The longest remark.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
+/// How much of an uncommitted file is read to count its lines.
+const WORKING_FILE_BYTES_MAX: u64 = 1 << 20;
 /// The most remarks that wait for one task.
 const WAITING_MAX: usize = 500;
 
@@ -35,6 +42,10 @@ impl Engine {
             return Err(Problem::new(Code::Internal, "nobody speaks"));
         };
         let comment = checked(new, author)?;
+        if let Some(file) = &comment.file {
+            let versions = line_counts(&found, file).await?;
+            check_location(&found.task.name, file, comment.line, &versions)?;
+        }
         let waiting = unsent(&self.inner, found.task.id).await?.len();
         if waiting >= WAITING_MAX {
             let what = format!("{waiting} remarks wait already");
@@ -140,6 +151,87 @@ impl Engine {
     }
 }
 
+/// How many lines a file has in the last commit of the task, in its worktree and in its base: a
+/// remark may be about uncommitted work, and about a file that the task has deleted. Empty when it
+/// is in none of them.
+async fn line_counts(found: &Found, file: &str) -> Result<Vec<u32>> {
+    let repo = &found.project.repo;
+    let mut counts = Vec::new();
+    let commits = match &found.task.worktree {
+        Some(worktree) => {
+            let head = repo.tip(&worktree.branch).await?;
+            let head = head.or_else(|| found.task.head.clone());
+            head.into_iter().chain([worktree.base.clone()]).collect()
+        }
+        None => {
+            let base = repo.tip(&found.task.spec.base).await?;
+            base.into_iter().collect::<Vec<_>>()
+        }
+    };
+    for commit in commits {
+        match repo.file_at(&commit, file).await {
+            Ok(content) => counts.extend(content.as_deref().map(count_lines)),
+            // It is there, and too large to be counted.
+            Err(GitError::Limit { .. }) => counts.push(u32::MAX),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let directory = found.project.worktree(&found.task.name);
+    counts.extend(lines_in_directory(&directory, file));
+    Ok(counts)
+}
+
+/// The same for a file in a directory. What a symbolic link leads to outside of it is not read.
+fn lines_in_directory(directory: &Path, file: &str) -> Option<u32> {
+    let directory = directory.canonicalize().ok()?;
+    let path = directory.join(file);
+    let parent = path.parent()?.canonicalize().ok()?;
+    if !parent.starts_with(&directory) || !path.symlink_metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    let opened = File::open(&path).ok()?;
+    opened
+        .take(WORKING_FILE_BYTES_MAX)
+        .read_to_end(&mut content)
+        .ok()?;
+    let is_cut = content.len() as u64 == WORKING_FILE_BYTES_MAX;
+    Some(if is_cut {
+        u32::MAX
+    } else {
+        count_lines(&content)
+    })
+}
+
+fn count_lines(content: &[u8]) -> u32 {
+    let ends = content.iter().filter(|byte| **byte == b'\n').count();
+    let open = usize::from(content.last().is_some_and(|byte| *byte != b'\n'));
+    u32::try_from(ends + open).unwrap_or(u32::MAX)
+}
+
+/// Refuses a remark on a file that no version of the task's tree has, or on a line after the end of
+/// all of them.
+fn check_location(
+    task: &TaskName,
+    file: &str,
+    line: Option<u32>,
+    line_counts: &[u32],
+) -> Result<(), Problem> {
+    let Some(lines) = line_counts.iter().max() else {
+        let what = format!("there is no file `{file}` in {task}");
+        return Err(Problem::new(Code::NotFound, what)
+            .hint(format!("see what it changed: woodward diff {task} --stat")));
+    };
+    match line {
+        Some(line) if line > *lines => {
+            let what = format!("`{file}` of {task} has no line {line}: it has {lines}");
+            Err(Problem::new(Code::Usage, what)
+                .hint(format!("see its lines: woodward diff {task}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A person's own words, and their remarks below.
 fn plain<'a>(said: &str, remarks: impl Iterator<Item = &'a Comment>) -> String {
     let mut text = said.to_owned();
@@ -216,6 +308,21 @@ mod tests {
         - too slow
         ");
         assert!(plain("", remarks.iter()).starts_with("Remarks on your work"));
+    }
+
+    #[test]
+    fn a_remark_is_about_a_line_that_some_version_has() {
+        let task: TaskName = "login".parse().unwrap();
+        let check = |line, counts: &[u32]| check_location(&task, "a.txt", line, counts);
+        assert!(check(Some(8), &[3, 8]).is_ok());
+        assert!(check(None, &[0]).is_ok());
+        let refused = check(Some(9), &[3, 8]).unwrap_err();
+        assert_eq!(refused.message, "`a.txt` of login has no line 9: it has 8");
+        let refused = check(None, &[]).unwrap_err();
+        assert_eq!(refused.code, Code::NotFound);
+        assert_eq!(count_lines(b""), 0);
+        assert_eq!(count_lines(b"a\nb"), 2);
+        assert_eq!(count_lines(b"a\nb\n"), 2);
     }
 
     #[test]
