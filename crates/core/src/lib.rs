@@ -23,6 +23,7 @@ pub mod event;
 pub mod fix;
 pub mod gate;
 pub mod graph;
+pub mod hint;
 pub mod id;
 pub mod landing;
 pub mod lease;

@@ -17,10 +17,20 @@ pub struct Paths {
     state: PathBuf,
 }
 
-/// There is nowhere to keep state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("neither WOODWARD_STATE_DIR nor XDG_STATE_HOME nor HOME says where to keep state")]
-pub struct NoStateDir;
+/// The state directory can't be determined.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StateDirError {
+    /// No variable names one.
+    #[error("neither WOODWARD_STATE_DIR nor XDG_STATE_HOME nor HOME says where to keep state")]
+    Missing,
+    /// `WOODWARD_STATE_DIR` is a relative path: it would name another directory, another daemon and
+    /// other tasks after every `cd`.
+    #[error("WOODWARD_STATE_DIR={} is a relative path; it must be absolute", .given.display())]
+    Relative {
+        /// Its value.
+        given: PathBuf,
+    },
+}
 
 impl Paths {
     /// The places below a state directory.
@@ -32,17 +42,28 @@ impl Paths {
 
     /// The places that the environment names: `WOODWARD_STATE_DIR`, else `woodward` in
     /// `XDG_STATE_HOME`, else in `~/.local/state`.
-    pub fn from_env() -> Result<Self, NoStateDir> {
+    ///
+    /// # Errors
+    /// When no variable names a directory, or `WOODWARD_STATE_DIR` is relative.
+    pub fn from_env() -> Result<Self, StateDirError> {
         Self::from_vars(|name| std::env::var_os(name).filter(|value| !value.is_empty()))
     }
 
-    fn from_vars(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, NoStateDir> {
+    fn from_vars(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, StateDirError> {
+        if let Some(own) = var("WOODWARD_STATE_DIR").map(PathBuf::from) {
+            return if own.is_absolute() {
+                Ok(Self::new(own))
+            } else {
+                Err(StateDirError::Relative { given: own })
+            };
+        }
+        // A relative XDG directory is to be ignored, says its specification.
         let absolute = |name| var(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        absolute("WOODWARD_STATE_DIR")
-            .or_else(|| absolute("XDG_STATE_HOME").map(|home| home.join("woodward")))
+        absolute("XDG_STATE_HOME")
+            .map(|home| home.join("woodward"))
             .or_else(|| absolute("HOME").map(|home| home.join(".local/state/woodward")))
             .map(Self::new)
-            .ok_or(NoStateDir)
+            .ok_or(StateDirError::Missing)
     }
 
     /// All of the daemon's state.
@@ -150,12 +171,11 @@ pub(crate) fn fnv(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    fn from(vars: &[(&str, &str)]) -> Option<PathBuf> {
+    fn from(vars: &[(&str, &str)]) -> Result<PathBuf, StateDirError> {
         Paths::from_vars(|name| {
             let (_, value) = vars.iter().find(|(known, _)| *known == name)?;
             Some(value.into())
         })
-        .ok()
         .map(|paths| paths.state)
     }
 
@@ -173,9 +193,18 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_directory_does_not_count() {
-        assert_eq!(from(&[("WOODWARD_STATE_DIR", "state")]), None);
-        assert_eq!(from(&[]), None);
+    fn a_relative_state_directory_is_refused_and_never_ignored() {
+        let home = ("HOME", "/home/ada");
+        let refused = from(&[home, ("WOODWARD_STATE_DIR", "state")]).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "WOODWARD_STATE_DIR=state is a relative path; it must be absolute"
+        );
+        assert_eq!(from(&[]), Err(StateDirError::Missing));
+        assert_eq!(
+            from(&[home, ("XDG_STATE_HOME", "xdg")]).unwrap(),
+            Path::new("/home/ada/.local/state/woodward")
+        );
     }
 
     #[test]

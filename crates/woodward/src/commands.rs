@@ -104,7 +104,7 @@ pub(crate) enum Command {
 }
 
 impl Default for Command {
-    /// `woodward` alone, on a terminal.
+    /// `woodward` alone, in a project.
     fn default() -> Self {
         Self::Status(status::Status::default())
     }

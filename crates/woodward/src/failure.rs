@@ -47,6 +47,12 @@ impl Failure {
         Self::new(Exit::Failed, Problem::new(Code::Unavailable, message))
     }
 
+    /// Whether what was asked for does not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        let code = self.problem.as_ref().map(|problem| problem.code);
+        code == Some(Code::NotFound)
+    }
+
     /// The same with one more hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

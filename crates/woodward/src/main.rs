@@ -14,12 +14,14 @@ mod launch;
 mod output;
 mod render;
 mod session;
+mod usage;
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
+use tokio::runtime::Runtime;
 use woodward_agents::terminal;
 
 use crate::cli::Cli;
@@ -36,7 +38,10 @@ fn main() -> ExitCode {
         return start();
     }
     complete::answer_the_shell();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage::report(&error),
+    };
     let out = Output::new(cli.manner());
     let exit = match run(cli, out) {
         Ok(exit) => return exit,
@@ -113,13 +118,8 @@ fn view() -> ExitCode {
 
 fn run(cli: Cli, out: Output) -> Outcome<ExitCode> {
     let session = Session::new(&cli, out);
-    let command = match cli.command {
-        Some(command) => command,
-        None if out.is_terminal() => Command::default(),
-        None => {
-            out.text(&Cli::command().render_help().to_string())?;
-            return Err(Failure::told(Exit::Usage));
-        }
+    let Some(command) = cli.command else {
+        return status_or_help(&session?, out);
     };
     if let Command::Up(up) = &command
         && up.foreground
@@ -130,10 +130,7 @@ fn run(cli: Cli, out: Output) -> Outcome<ExitCode> {
     if let Some(outcome) = command.offline(&out) {
         return outcome.map(|()| ExitCode::SUCCESS);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("this process can't get ready: {error}")))?;
+    let runtime = runtime()?;
     // It has places of its own, and when interrupted it must first end what it has started.
     let command = match command {
         Command::Demo(demo) => {
@@ -141,17 +138,43 @@ fn run(cli: Cli, out: Output) -> Outcome<ExitCode> {
         }
         command => command,
     };
-    let session = session?;
+    run_command(command, &session?, runtime).map(|()| ExitCode::SUCCESS)
+}
+
+/// `woodward` alone: the status where a project is, the help elsewhere. In a directory of no
+/// repository no daemon is asked or started. With `--json` it is always `status`.
+fn status_or_help(session: &Session, out: Output) -> Outcome<ExitCode> {
+    let help = || {
+        let text = Cli::command().render_help().to_string();
+        out.text(&text).map(|()| ExitCode::SUCCESS)
+    };
+    if !out.json() && !session.is_in_repository() {
+        return help();
+    }
+    match run_command(Command::default(), session, runtime()?) {
+        Err(failure) if failure.is_not_found() && !out.json() => help(),
+        outcome => outcome.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn runtime() -> Outcome<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("this process can't get ready: {error}")))
+}
+
+fn run_command(command: Command, session: &Session, runtime: Runtime) -> Outcome {
     let outcome = runtime.block_on(async {
         tokio::select! {
             biased;
-            outcome = command.run(&session) => outcome,
+            outcome = command.run(session) => outcome,
             _ = tokio::signal::ctrl_c() => Err(Failure::told(Exit::Interrupted)),
         }
     });
     // A thread may still wait for a line of stdin that nobody will type.
     runtime.shutdown_background();
-    outcome.map(|()| ExitCode::SUCCESS)
+    outcome
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::time::Duration;
 use woodward_api::client::{Client, ClientError};
 use woodward_api::{Code, Problem};
 use woodward_core::TaskName;
-use woodward_engine::paths::Paths;
+use woodward_core::hint::shell_word;
+use woodward_engine::paths::{Paths, StateDirError};
 use woodward_engine::supervise::MARK;
 
 use crate::cli::Cli;
@@ -34,7 +35,7 @@ pub(crate) struct Session {
 impl Session {
     /// The session that a command line and the environment describe.
     pub(crate) fn new(cli: &Cli, out: Output) -> Outcome<Self> {
-        let paths = Paths::from_env().map_err(|error| Failure::failed(error.to_string()))?;
+        let paths = Paths::from_env().map_err(no_state_dir)?;
         // As if started there, so that files on the command line are looked for there too.
         if let Some(directory) = &cli.directory {
             std::env::set_current_dir(directory)
@@ -57,6 +58,12 @@ impl Session {
                 && may_autostart(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty())),
             directory,
         })
+    }
+
+    /// Whether the directory is in a git repository or one of its worktrees, from its files alone.
+    pub(crate) fn is_in_repository(&self) -> bool {
+        let mut around = self.directory.ancestors();
+        around.any(|directory| directory.join(".git").exists())
     }
 
     /// The places of the daemon.
@@ -147,6 +154,19 @@ impl Session {
     fn last(&self) -> Last {
         Last::of(self.paths.state(), &self.directory)
     }
+}
+
+/// Where the state is to be kept is not known; the hint names the directory that a relative path
+/// would mean here.
+fn no_state_dir(error: StateDirError) -> Failure {
+    let failure = Failure::usage(error.to_string());
+    let StateDirError::Relative { given } = &error else {
+        return failure.hint("name one: export WOODWARD_STATE_DIR=\"$PWD/.woodward-state\"");
+    };
+    let here = std::env::current_dir().unwrap_or_default();
+    let absolute = here.join(given).to_string_lossy().into_owned();
+    let absolute = shell_word(&absolute);
+    failure.hint(format!("export WOODWARD_STATE_DIR={absolute}"))
 }
 
 /// Neither an agent nor a gate must start the daemon: it would end with their processes.

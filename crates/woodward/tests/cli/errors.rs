@@ -4,9 +4,9 @@ use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
 use woodward_api::{Code, Problem};
 
-use crate::done;
 use crate::place::Place;
 use crate::standin::{ok, refused};
+use crate::{done, sample};
 
 #[test]
 fn every_kind_of_trouble_has_its_exit_code() {
@@ -160,8 +160,76 @@ fn a_wrong_command_line_is_exit_2() {
         &["logs", "a", "--run", "0"],
         &["status", "--watch", "--json"],
         &["help", "nonsense"],
-        &[],
     ] {
-        assert_eq!(place.run(args).code, 2, "{args:?}");
+        let ran = place.run(args);
+        assert_eq!(ran.code, 2, "{args:?}");
+        // The same as JSON, in the envelope of every other error.
+        let ran = place.run(&[args, &["--json"]].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}");
+        let said: serde_json::Value = serde_json::from_str(&ran.stderr)
+            .unwrap_or_else(|error| panic!("{args:?}: {error}: {ran:?}"));
+        assert_eq!(said["schema"], 1, "{args:?}");
+        assert_eq!(said["error"]["code"], "usage", "{args:?}");
+        assert_eq!(said["error"]["exit"], 2, "{args:?}");
+        assert_ne!(said["error"]["message"], "", "{args:?}");
     }
+}
+
+#[test]
+fn a_wrong_option_is_reported_as_json_where_json_is_wanted() {
+    let place = Place::new();
+    assert_snapshot!(place.seen(&["--json", "status", "--frob"]), @r#"
+    $ woodward --json status --frob
+    ! {"schema":1,"error":{"code":"usage","message":"unexpected argument '--frob' found","hints":["woodward status --help"],"exit":2}}
+    (exit 2)
+    "#);
+    assert_eq!(place.run(&["--json", "--help"]).code, 0);
+}
+
+#[test]
+fn woodward_alone_shows_the_status_of_a_project_and_help_elsewhere() {
+    let place = Place::new();
+    let standin = place.daemon(|_| ok(sample::status()));
+    let ran = place.run(&[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.stdout, place.run(&["status"]).stdout);
+    assert_eq!(standin.asked()[0].route(), "GET /api/v1/status");
+    drop(standin);
+
+    let place = Place::new();
+    let _standin = place.daemon(|_| refused(&Problem::new(Code::NotFound, "no project")));
+    let ran = place.run(&[]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:?}");
+    assert!(ran.stdout.contains("Usage: woodward"), "{ran:?}");
+    assert_eq!(place.run(&["--json"]).code, 5, "it is `status --json`");
+    assert_eq!(place.run(&["status"]).code, 5);
+
+    // Outside of every repository nobody is asked.
+    let place = Place::new();
+    std::fs::remove_dir(place.shop().join(".git")).unwrap();
+    let ran = place.run(&[]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("Usage: woodward"), "{ran:?}");
+}
+
+#[test]
+fn a_relative_state_directory_is_refused_with_the_absolute_one() {
+    let place = Place::new();
+    let run = |value: &str| {
+        let mut command = place.command(&["status"]);
+        command
+            .env("WOODWARD_STATE_DIR", value)
+            .env("HOME", place.shop());
+        crate::place::Ran::of(command.output().unwrap())
+    };
+    let ran = run("my state");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    let shop = place.shop().canonicalize().unwrap();
+    assert_snapshot!(ran.stderr.replace(&shop.display().to_string(), "<shop>"), @"
+    error: WOODWARD_STATE_DIR=my state is a relative path; it must be absolute
+      ↳ export WOODWARD_STATE_DIR='<shop>/my state'
+    ");
+    // What the hint says is accepted: now only the daemon is missing.
+    let ran = run(&shop.join("my state").display().to_string());
+    assert_eq!(ran.code, 3, "{ran:?}");
 }
