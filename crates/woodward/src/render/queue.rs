@@ -49,6 +49,8 @@ pub(crate) fn queue(view: &QueueView, look: Look) -> String {
     answer
 }
 
+/// Tab-separated lines: branch, place, task, commit, state. A freeze is a line of its own without a
+/// task, before those that it holds.
 fn plain(branch: &BranchQueue) -> Vec<String> {
     let line = |entry: &QueuedTask| {
         let cells = [
@@ -60,7 +62,11 @@ fn plain(branch: &BranchQueue) -> Vec<String> {
         ];
         cells.join("\t") + "\n"
     };
-    branch.entries.iter().map(line).collect()
+    let frozen = branch.frozen.iter().map(|freeze| {
+        let reason = one_line(&format!("frozen: {}", freeze.reason));
+        [&branch.branch, "-", "-", "-", &reason].join("\t") + "\n"
+    });
+    frozen.chain(branch.entries.iter().map(line)).collect()
 }
 
 fn state(branch: &BranchQueue, entry: &QueuedTask) -> (Tone, String) {
@@ -173,6 +179,8 @@ fn files(files: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use woodward_api::FreezeView;
+
     use super::*;
 
     const COLUMNS: Look = Look {
@@ -223,6 +231,17 @@ mod tests {
             3. docs      waits for you: after the release
             4. e2e       your checkout has changes in the way
         5 % of tasks fail here · a look takes 1m 1s · 2 looks at once · 3 tasks in each
+        ");
+        view.branches[0].frozen = Some(FreezeView {
+            reason: "release\n2.0".into(),
+            since: woodward_core::Timestamp(0),
+        });
+        insta::assert_snapshot!(queue(&view, Look::PIPED), @r"
+        main	-	-	-	frozen: release 2.0
+        main	1	auth-api	aaaaaaaaaa	its gates look at it together with 1 other
+        main	2	ui	aaaaaaaaaa	its gates look at it together with 1 other
+        main	3	docs	aaaaaaaaaa	waits for you: after the release
+        main	4	e2e	aaaaaaaaaa	your checkout has changes in the way
         ");
         view.branches.clear();
         assert_eq!(queue(&view, COLUMNS), "Nothing is queued for landing.\n");
