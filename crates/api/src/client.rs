@@ -23,7 +23,7 @@ use crate::{
     CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules,
     GatesRun, Health, LogText, MergePlan, NewQuestion, NoticeView, NotifyView, OpenProject,
     OverlapCheck, ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView, RunGates,
-    RunPlace, Secret, StatusView, TaskDetail, TestChannels, Timeline, Undo,
+    RunPlace, Secret, StatusView, TaskDetail, TaskDraft, TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -147,6 +147,12 @@ impl Client {
     /// Which of these tasks would meet others; none is created.
     pub async fn check_overlap(&self, request: &CreateTasks) -> Result<OverlapCheck, ClientError> {
         let target = self.project("/api/v1/conflicts/check");
+        self.send(target, request, LONG_PATIENCE).await
+    }
+
+    /// Checks that these tasks could be created, and creates none.
+    pub async fn check_create(&self, request: &CreateTasks) -> Result<Vec<TaskDraft>, ClientError> {
+        let target = self.project("/api/v1/create/check");
         self.send(target, request, LONG_PATIENCE).await
     }
 

@@ -15,7 +15,7 @@ use woodward_api::{
     GateRules, GatesRun, Health, LogText, MergePlan, MergeTask, NewComment, NewQuestion, Note,
     NoticeView, NotifyView, OpenProject, OverlapCheck, Problem, ProjectView, QueueView,
     ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail,
-    TestChannels, Text, Timeline, Undo,
+    TaskDraft, TestChannels, Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -51,6 +51,7 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/queue", get(queue))
         .route("/queue/freeze", post(freeze))
         .route("/queue/plan", get(plan_merge))
+        .route("/create/check", post(check_create))
         .route("/conflicts", get(conflicts))
         .route("/conflicts/check", post(check_overlap))
         .route("/blame", get(blame))
@@ -174,6 +175,15 @@ async fn cost(State(engine): State<Engine>, asking: Wish) -> Answer<CostView> {
 async fn conflicts(State(engine): State<Engine>, asking: Wish) -> Answer<ConflictsView> {
     let asking = asking?;
     answer(engine.conflicts(&asking.root).await)
+}
+
+async fn check_create(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<CreateTasks>,
+) -> Answer<Vec<TaskDraft>> {
+    let Json(tasks) = body?;
+    answer(engine.check_create(&asking?.root, tasks).await)
 }
 
 async fn check_overlap(

@@ -305,9 +305,8 @@ impl<B: Backend> Store for B {
     }
 
     async fn create_tasks(&self, tasks: CreateTasks) -> Result<Vec<Created>> {
-        let op = create::Create(tasks);
-        op.check()?;
-        self.perform(op).await
+        tasks.check()?;
+        self.perform(create::Create(tasks)).await
     }
 
     async fn load_task(&self, task: TaskId) -> Result<Option<Task>> {

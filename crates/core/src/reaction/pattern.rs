@@ -3,8 +3,102 @@
 //! A pattern without a `/` is about the file's own name, wherever it is. Matching takes time in
 //! proportion to the two lengths, whatever the pattern.
 
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+
+use thiserror::Error;
+
+/// The longest pattern.
+const BYTES_MAX: usize = 4096;
+
+/// Why a text is no pattern of paths.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{given}` is not a valid path pattern: {reason}")]
+pub struct InvalidPattern {
+    /// What was given, printable and cut.
+    pub given: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+    /// What to write instead.
+    pub advice: &'static str,
+}
+
+/// Refuses a pattern that can match no path of a repository, or that is written in the language of
+/// another tool, so that it would match nothing silently.
+///
+/// # Errors
+/// Says what is wrong and what to write instead.
+pub fn validate(pattern: &str) -> Result<(), InvalidPattern> {
+    let Some((reason, advice)) = defect(pattern) else {
+        return Ok(());
+    };
+    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    Err(InvalidPattern {
+        given: pattern.chars().map(printable).take(80).collect(),
+        reason,
+        advice,
+    })
+}
+
+fn defect(pattern: &str) -> Option<(&'static str, &'static str)> {
+    let inside = pattern.strip_prefix("./").unwrap_or(pattern);
+    let inside = inside.strip_prefix('/').unwrap_or(inside);
+    let directory = inside.strip_suffix('/').unwrap_or(inside);
+    let components = || directory.split('/');
+    Some(if pattern.trim().is_empty() {
+        ("it is empty", "write a pattern such as `src/**`")
+    } else if pattern.len() > BYTES_MAX {
+        ("it is too long", "write at most 4096 bytes")
+    } else if pattern.chars().any(char::is_control) {
+        ("it contains control characters", "leave them out")
+    } else if pattern.contains('\\') {
+        ("it contains a backslash", "separate directories with `/`")
+    } else if pattern.starts_with('!') {
+        (
+            "patterns can't be negated",
+            "name the paths that are included",
+        )
+    } else if components().any(|part| part == "." || part == "..") {
+        (
+            "`.` and `..` are not allowed in it",
+            "write it from the repository's root, such as `src/**`",
+        )
+    } else if components().any(str::is_empty) {
+        ("it contains an empty name", "write a single `/`")
+    } else if components().any(|part| part != "**" && part.contains("**")) {
+        (
+            "`**` must be a whole name",
+            "write `src/**/*.rs`, or a single `*`",
+        )
+    } else if !is_balanced(pattern, '[', ']') {
+        ("`[` and `]` do not match", "close the bracket")
+    } else if pattern.contains(['{', '}']) {
+        (
+            "`{` and `}` are not supported",
+            "give one pattern for each alternative",
+        )
+    } else {
+        return None;
+    })
+}
+
+/// Whether every opening bracket is closed and the other way round. Brackets stand for themselves:
+/// directories such as `app/[id]` are common.
+fn is_balanced(pattern: &str, open: char, close: char) -> bool {
+    let mut depth = 0_u32;
+    for c in pattern.chars() {
+        if c == open {
+            depth += 1;
+        } else if c == close {
+            match depth.checked_sub(1) {
+                Some(less) => depth = less,
+                None => return false,
+            }
+        }
+    }
+    depth == 0
+}
 
 /// Whether a path, written with `/` from the repository's root, matches.
 pub fn matches(pattern: &str, path: &str) -> bool {
@@ -100,6 +194,43 @@ mod tests {
         ] {
             assert_eq!(matches(pattern, path), expected, "{pattern} on {path}");
         }
+    }
+
+    #[test]
+    fn patterns_that_can_match_nothing_are_refused() {
+        for good in [
+            "src/**",
+            "/src/*.rs",
+            "./docs/",
+            "Cargo.toml",
+            "**",
+            "app/[id]/page.tsx",
+            "a b/ü?.md",
+            "/",
+        ] {
+            assert_eq!(validate(good), Ok(()), "{good}");
+        }
+        for (bad, reason) in [
+            ("", "empty"),
+            ("  ", "empty"),
+            ("src/[a", "do not match"),
+            ("src/a]", "do not match"),
+            ("src/]a[", "do not match"),
+            ("src/{a,b}.rs", "not supported"),
+            ("../other/**", "not allowed"),
+            ("src/./a", "not allowed"),
+            ("src//a", "empty name"),
+            ("src**", "whole name"),
+            ("src/***", "whole name"),
+            ("!src/**", "negated"),
+            ("src\\a", "backslash"),
+            ("src/\u{1b}[2J", "control"),
+        ] {
+            let refused = validate(bad).unwrap_err();
+            assert!(refused.reason.contains(reason), "{bad}: {refused}");
+            assert!(!refused.given.contains('\u{1b}'));
+        }
+        assert!(validate(&"a".repeat(5_000)).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use woodward_core::radar::{Clash, Level, Verdict};
 use woodward_core::{StateKind, Task, TaskId, TaskName};
 
 use super::Answered;
-use super::create::task_name;
+use super::create::{path_patterns, task_name};
 use crate::config::{Config, ConflictPolicy};
 use crate::engine::Engine;
 use crate::error::Result;
@@ -225,6 +225,7 @@ impl Engine {
         let mut all: Vec<(TaskName, String, bool, Reach)> = Vec::new();
         for draft in &request.tasks {
             let name = task_name(&draft.name)?;
+            path_patterns(&draft.paths)?;
             let base = draft.base.clone();
             let base = base.unwrap_or_else(|| project.base(&config));
             let past = foresee::past(&self.inner, &project, &config, &base).await?;

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use woodward_api::{Code, CreateTasks, CreatedTask, Problem, TaskDraft};
+use woodward_core::reaction::pattern;
 use woodward_core::{AgentName, EventId, MessageId, Task, TaskId, TaskName, TaskSpec};
-use woodward_store::{self as store, CreateTask, NewMessage, fresh_uuid};
+use woodward_store::{self as store, CreateTask, NewMessage, StoreError, fresh_uuid};
 
 use super::find::{here, named};
 use super::{Answered, person};
 use crate::clock;
 use crate::config::{Config, nearest};
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::project::Project;
 
 /// The longest label.
@@ -20,12 +22,80 @@ const LABEL_BYTES_MAX: usize = 64;
 /// The most labels of a task.
 const LABELS_MAX: usize = 16;
 
+/// Tasks that passed every check that needs no transaction.
+struct Creation {
+    project: Arc<Project>,
+    config: Arc<Config>,
+    /// The tasks that are there already.
+    known: Vec<Task>,
+    tasks: store::CreateTasks,
+}
+
 impl Engine {
     /// Creates tasks in the project of `root`, all or none.
     ///
     /// # Errors
     /// When a name, a prompt, an agent, a base or an order makes no sense.
     pub async fn create(&self, root: &Path, request: CreateTasks) -> Answered<Vec<CreatedTask>> {
+        let Creation {
+            project,
+            config,
+            tasks,
+            ..
+        } = self.prepare_creation(root, request).await?;
+        let created = self
+            .inner
+            .store
+            .create_tasks(tasks)
+            .await
+            .map_err(EngineError::from)?;
+        self.inner.look.notify_one();
+        let mut answer = Vec::with_capacity(created.len());
+        for one in created {
+            answer.push(CreatedTask {
+                task: self.summary(&project, &config, &one.task).await?,
+                existed: one.existed,
+            });
+        }
+        Ok(answer)
+    }
+
+    /// Checks everything that [`Engine::create`] would refuse, and creates nothing. Gives the tasks
+    /// back with the full names of those that they come after.
+    ///
+    /// # Errors
+    /// The same as for creating them.
+    pub async fn check_create(
+        &self,
+        root: &Path,
+        request: CreateTasks,
+    ) -> Answered<Vec<TaskDraft>> {
+        let mut drafts = request.tasks.clone();
+        let Creation { tasks, known, .. } = self.prepare_creation(root, request).await?;
+        tasks.check().map_err(EngineError::from)?;
+        let is_open = |task: &Task| !task.state.kind().is_finished();
+        for (draft, new) in drafts.iter_mut().zip(&tasks.tasks) {
+            if known
+                .iter()
+                .any(|task| task.name == new.name && is_open(task))
+            {
+                let name = new.name.clone();
+                return Err(EngineError::from(StoreError::NameTaken { name }).into());
+            }
+            let name_of = |id: &TaskId| {
+                let together = tasks.tasks.iter().find(|task| task.id == *id);
+                let before = || known.iter().find(|task| task.id == *id);
+                let name = together.map(|task| &task.name);
+                name.or_else(|| before().map(|task| &task.name))
+            };
+            let after = new.spec.after.iter().filter_map(name_of);
+            draft.after = after.map(ToString::to_string).collect();
+        }
+        Ok(drafts)
+    }
+
+    /// Everything about a request that can be checked before something is written.
+    async fn prepare_creation(&self, root: &Path, request: CreateTasks) -> Answered<Creation> {
         if request.tasks.is_empty() {
             return Err(Problem::new(Code::Usage, "no task is named")
                 .hint("name one: woodward create fix-login -p \"…\""));
@@ -59,25 +129,16 @@ impl Engine {
                 .await?,
             );
         }
-        let created = self
-            .inner
-            .store
-            .create_tasks(store::CreateTasks {
+        Ok(Creation {
+            project,
+            config,
+            known,
+            tasks: store::CreateTasks {
                 tasks,
                 actor: person(),
                 at: clock::now(),
-            })
-            .await
-            .map_err(crate::error::EngineError::from)?;
-        self.inner.look.notify_one();
-        let mut answer = Vec::with_capacity(created.len());
-        for one in created {
-            answer.push(CreatedTask {
-                task: self.summary(&project, &config, &one.task).await?,
-                existed: one.existed,
-            });
-        }
-        Ok(answer)
+            },
+        })
     }
 
     #[expect(
@@ -95,6 +156,7 @@ impl Engine {
         key: Option<&str>,
     ) -> Result<CreateTask> {
         let name = task_name(&draft.name)?;
+        path_patterns(&draft.paths)?;
         let prompt = draft.prompt.map(|text| prompt(&name, text)).transpose()?;
         let mut agents = match &draft.agent {
             Some(names) => agent_names(config, names)?,
@@ -157,6 +219,16 @@ pub(super) fn task_name(given: &str) -> Result<TaskName, Problem> {
                 None => problem.hint("use small letters, digits, `-`, `_` and `.`"),
             }
         })
+}
+
+/// Patterns of paths that can match something.
+pub(super) fn path_patterns(given: &[String]) -> Result<(), Problem> {
+    for given in given {
+        pattern::validate(given).map_err(|invalid| {
+            Problem::new(Code::Usage, invalid.to_string()).hint(invalid.advice)
+        })?;
+    }
+    Ok(())
 }
 
 /// Labels without doubles, in order.

@@ -22,10 +22,13 @@ use crate::records::{CREATE_MAX, CreateTask, CreateTasks, Created};
 #[derive(Debug)]
 pub(crate) struct Create(pub(crate) CreateTasks);
 
-impl Create {
+impl CreateTasks {
     /// Checks what needs no database: the size of the batch and its cycles.
-    pub(crate) fn check(&self) -> Result<()> {
-        let batch = &self.0.tasks;
+    ///
+    /// # Errors
+    /// When the batch or a prompt is too large, or tasks would wait for each other.
+    pub fn check(&self) -> Result<()> {
+        let batch = &self.tasks;
         if batch.len() > CREATE_MAX {
             return Err(StoreError::TooLarge {
                 what: "the list of tasks",

@@ -124,9 +124,12 @@ impl Create {
                 .answer(&found, |look| render::conflicts::check(&found, look));
         }
         if self.dry.dry_run {
-            return session.out.answer(&request.tasks, |_| {
-                render::create::would_create(&request.tasks)
-            });
+            let checked = session
+                .call(async |client| client.check_create(&request).await)
+                .await?;
+            return session
+                .out
+                .answer(&checked, |_| render::create::would_create(&checked));
         }
         let made = session
             .call(async |client| client.create(&request).await)

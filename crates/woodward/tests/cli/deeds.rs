@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use insta::assert_snapshot;
-use woodward_api::{Changed, Health, QuestionView, TaskDetail};
+use woodward_api::{Changed, CreateTasks, Health, QuestionView, TaskDetail};
 use woodward_core::attention::Level;
 use woodward_core::{EventSeq, State, StateKind};
 
@@ -39,6 +39,10 @@ fn agreeable(asked: &Asked) -> Reply {
             bells: 0,
         }),
         ("GET", _) => ok(detail(StateKind::Landed, None)),
+        ("POST", "/api/v1/create/check") => {
+            let request: CreateTasks = serde_json::from_str(&asked.body).expect("a request");
+            ok(request.tasks)
+        }
         _ => ok(done("docs", "done", &[])),
     }
 }
@@ -110,7 +114,8 @@ fn a_dry_run_changes_nothing() {
     would create a (draft; priority 3)
     would create b (draft; priority 3)
     ");
-    assert!(standin.asked().iter().all(|asked| asked.method == "GET"));
+    let only_asks = |asked: &Asked| asked.method == "GET" || asked.path == "/api/v1/create/check";
+    assert!(standin.asked().iter().all(only_asks));
 }
 
 #[test]

@@ -232,3 +232,96 @@ fn verbs_in_the_wrong_state_say_what_to_do_first() {
     scene.refused(&["resume", "one"], 1, &["one"]);
     scene.refused(&["logs", "one"], 5, &["no agent has run"]);
 }
+
+#[test]
+fn a_dry_run_refuses_what_creating_would_refuse() {
+    let scene = Scene::new("");
+    scene.ok(&["create", "docs"]);
+    let cycle = "- { name: a, prompt: go, after: b }\n- { name: b, prompt: go, after: a }\n";
+    std::fs::write(scene.root().join("cycle.yaml"), cycle).unwrap();
+    for (args, code, word) in [
+        (&["create", "-f", "cycle.yaml"][..], 2, "a"),
+        (&["create", "x", "--after", "nowhere"], 5, "nowhere"),
+        (&["create", "docs"], 1, "docs"),
+        (&["create", "x", "--base", "nowhere"], 5, "nowhere"),
+        (&["create", "x", "--agent", "nobody"], 2, "nobody"),
+        (&["create", "x", "--path", "src/[a"], 2, "src/[a"),
+        (&["create", "x", "--path", "src/{a,b}"], 2, "src/{a,b}"),
+        (&["create", "x", "--path", "../y/**"], 2, "../y/**"),
+        (&["create", "x", "--path", ""], 2, "empty"),
+    ] {
+        let dry = scene.run(&[args, &["--dry-run"]].concat());
+        assert_eq!(dry.code, code, "{args:?}: {dry:#?}");
+        assert!(dry.stderr.contains(word), "{args:?}: {dry:#?}");
+        let real = scene.run(args);
+        assert_eq!(real.code, code, "{args:?}: {real:#?}");
+        // Which task of a cycle is named first is chance.
+        if !dry.stderr.contains("wait for each other") {
+            assert_eq!(real.stderr, dry.stderr, "{args:?}");
+        }
+    }
+    let check = scene.run(&["create", "x", "--path", "src/[a", "--check"]);
+    assert_eq!(check.code, 2, "{check:#?}");
+    let dry = scene.ok(&[
+        "create",
+        "x",
+        "-n",
+        "--after",
+        "do",
+        "--path",
+        "app/[id]/**",
+    ]);
+    assert_eq!(
+        dry.stdout,
+        "would create x (draft; after docs; keeps to app/[id]/**)\n"
+    );
+    assert_eq!(scene.status().len(), 1, "nothing was created");
+}
+
+#[test]
+fn a_comment_is_about_a_file_and_a_line_that_exist() {
+    let scene = Scene::new("");
+    let script = format!(
+        "git rm -q a.txt; printf '1\\n2\\n' > b.txt; git add .; git commit -qm b; \
+         echo 1 > loose.txt; {}; {}",
+        scene.leave("written"),
+        scene.await_mark("go")
+    );
+    scene.create("login", &script);
+    scene.seen("written");
+    for (place, word) in [
+        ("nowhere.txt", "no file `nowhere.txt`"),
+        ("nowhere.txt:1", "no file `nowhere.txt`"),
+        ("b.txt:3", "no line 3"),
+        ("loose.txt:2", "no line 2"),
+        ("a.txt:9", "no line 9"),
+    ] {
+        let ran = scene.run(&["comment", "login", place, "-m", "x"]);
+        assert!(ran.code == 2 || ran.code == 5, "{place}: {ran:#?}");
+        assert!(ran.stderr.contains(word), "{place}: {ran:#?}");
+        scene.type_in(&ran.hinted("diff"));
+    }
+    // The last is deleted by the task: the remark is about its base.
+    for place in ["b.txt:2", "loose.txt:1", "a.txt:8", "woodward.yaml"] {
+        scene.ok(&["comment", "login", place, "-m", "x"]);
+    }
+    scene.give("go");
+    scene.ok(&["create", "draft"]);
+    scene.ok(&["comment", "draft", "a.txt:8", "-m", "x"]);
+    scene.refused(&["comment", "draft", "b.txt", "-m", "x"], 5, &["b.txt"]);
+}
+
+#[test]
+fn the_cost_of_a_run_that_reports_nothing_is_unknown() {
+    let scene = Scene::new("");
+    let none: serde_json::Value = scene.json(&["cost"]);
+    assert_eq!(none["total"]["micro_usd"], 0);
+    assert_eq!(none["total"]["price_known"], true);
+    scene.create("work", "echo 1 > b.txt");
+    scene.wait("work", "review");
+    let cost: serde_json::Value = scene.json(&["cost"]);
+    for spend in [&cost["runs"][0]["spend"], &cost["total"], &cost["today"]] {
+        assert!(spend["micro_usd"].is_null(), "{cost:#}");
+        assert_eq!(spend["price_known"], false, "{cost:#}");
+    }
+}
