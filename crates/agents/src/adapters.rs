@@ -14,6 +14,7 @@ pub(crate) mod common;
 mod first_start;
 mod opencode;
 mod pi;
+pub(crate) mod private_tmp;
 mod turns;
 
 use std::path::Path;

@@ -45,7 +45,7 @@ pub use event::{
     ALLOW, ALLOW_ALWAYS, DENY, Ending, Event, PlanItem, PlanStatus, Question, Reply, ToolKind,
 };
 pub use letter::Letter;
-pub use spec::{SessionId, Spec, fits_terminal};
+pub use spec::{SessionId, Spec, commit_directories, fits_terminal};
 pub use stop::{QuickGate, StopCheck};
 pub use usage::{Usage, UsageKind};
 pub use waiting::{Waited, Waiting};

@@ -1,6 +1,6 @@
 //! What a host is told before it starts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use woodward_core::MessageId;
@@ -48,7 +48,8 @@ pub struct Spec {
     pub own_config: bool,
     /// The repository's main checkout, for programs that ask whether they may trust it.
     pub root: PathBuf,
-    /// The git directories that a sandboxed program must be able to write to commit.
+    /// The directories that a sandboxed program must be able to write to commit, see
+    /// [`commit_directories`].
     pub git_dirs: Vec<PathBuf>,
     /// What the conversation had used before this run.
     pub used_before: Usage,
@@ -60,6 +61,23 @@ pub struct Spec {
     /// For [`Kind::Command`]: how it is fed and read.
     #[serde(default)]
     pub command: Row,
+}
+
+/// The directories that `git add` and `git commit` write in a linked worktree: objects, the worktree's
+/// administrative directory, and the directory of the task's own branches with its log. Hooks,
+/// configuration and other branches are in none of them. A branch that shares its directory with
+/// others has no directory of its own; then a sandboxed program has to ask before it commits.
+pub fn commit_directories(common: &Path, admin: &Path, branch: &str, task: &str) -> Vec<PathBuf> {
+    let mut directories = vec![common.join("objects"), admin.to_owned()];
+    let parent = branch.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let components: Vec<&str> = parent.split('/').collect();
+    if let Some(at) = components.iter().position(|component| *component == task) {
+        let own = components[..=at].join("/");
+        for refs in ["refs/heads", "logs/refs/heads"] {
+            directories.push(common.join(refs).join(&own));
+        }
+    }
+    directories
 }
 
 /// Whether a program can be run in a terminal: what it says and takes besides its screen is known, or
@@ -96,6 +114,25 @@ impl Spec {
 mod tests {
     use super::*;
     use crate::catalog::KNOWN;
+
+    #[test]
+    fn a_commit_needs_no_directory_that_others_share() {
+        let (common, admin) = (Path::new("/r/.git"), Path::new("/r/.git/worktrees/fix"));
+        let of = |branch: &str| {
+            let all = commit_directories(common, admin, branch, "fix");
+            let all = all.iter().map(|path| path.display().to_string());
+            all.collect::<Vec<_>>()
+        };
+        let always = ["/r/.git/objects", "/r/.git/worktrees/fix"];
+        let own = [
+            "/r/.git/refs/heads/woodward/fix",
+            "/r/.git/logs/refs/heads/woodward/fix",
+        ];
+        assert_eq!(of("woodward/fix/3"), [always, own].concat());
+        for shared in ["fix", "woodward/fix", "agents/fix-3", "main"] {
+            assert_eq!(of(shared), always, "{shared}");
+        }
+    }
 
     #[test]
     fn only_who_can_be_talked_to_there_gets_a_terminal() {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use woodward_core::MessageId;
 
 use crate::adapters::common::{self, fresh_question, note, now, text};
+use crate::adapters::private_tmp::PrivateTmp;
 use crate::event::{Ending, Event, Reply};
 use crate::failure;
 use crate::files::fresh_uuid;
@@ -43,9 +44,17 @@ pub(super) async fn converse(spec: &Spec, wire: &mut Wire) -> Option<Ending> {
         let note = format!("{} can't be used: {error}", spec.home.display());
         return Some(Ending::Crashed { note });
     }
+    // Removed when the conversation is over.
+    let tmp = match PrivateTmp::create() {
+        Ok(tmp) => tmp,
+        Err(error) => {
+            let note = error.to_string();
+            return Some(Ending::Unfit { note });
+        }
+    };
     let mut starts = 0;
     let (peer, thread) = loop {
-        let program = match Program::start(&launch::start(spec), wire.raw()) {
+        let program = match Program::start(&launch::start(spec, tmp.path()), wire.raw()) {
             Ok(program) => program,
             Err(error) => return Some(common::not_started(spec, &error)),
         };

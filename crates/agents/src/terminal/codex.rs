@@ -6,7 +6,6 @@
 //! agree on which command is asked about.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,7 @@ use super::hub::Glance;
 use super::pty::Start;
 use crate::adapters::codex::launch;
 use crate::adapters::common::{excerpt, note, now, text, what, words};
+use crate::adapters::private_tmp::PrivateTmp;
 use crate::event::{Ending, Event, Reply, ToolKind};
 use crate::failure;
 use crate::permission::Request;
@@ -52,11 +52,9 @@ fn prepare(spec: &Spec) -> std::io::Result<(Opening, Codex)> {
         prompt = format!("Your task is in the file {file}. Read all of it first, then do it.");
     }
     launch::seed(spec)?;
+    let tmp = PrivateTmp::create()?;
     let own = launch::own_home(spec);
-    let env = own
-        .iter()
-        .map(|home| (String::from("CODEX_HOME"), OsString::from(home)))
-        .collect();
+    let env = launch::environment(spec, tmp.path());
     let theirs = std::env::var_os("CODEX_HOME").filter(|home| !home.is_empty());
     let home = own.or(theirs.map(PathBuf::from)).unwrap_or_else(|| {
         PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".codex")
@@ -76,7 +74,8 @@ fn prepare(spec: &Spec) -> std::io::Result<(Opening, Codex)> {
         format!("approval_policy={}", json!(asks)),
         format!("sandbox_mode={}", json!(sandbox)),
     ];
-    for setting in launch::settings(spec).into_iter().chain(trust) {
+    let settings = launch::settings(spec, tmp.path());
+    for setting in settings.into_iter().chain(trust) {
         argv.extend(["-c".into(), setting]);
     }
     if let Some(model) = &spec.model {
@@ -91,6 +90,7 @@ fn prepare(spec: &Spec) -> std::io::Result<(Opening, Codex)> {
     let known = rollouts(&sessions);
     let side = Codex {
         cwd: std::env::current_dir()?,
+        _tmp: Some(tmp),
         rollout: resumes.as_ref().and_then(|id| of_thread(&known, id)),
         resumes,
         known: known.into_iter().collect(),
@@ -159,6 +159,8 @@ struct Call {
 #[derive(Default)]
 struct Codex {
     cwd: PathBuf,
+    /// Removed when the program has ended.
+    _tmp: Option<PrivateTmp>,
     resumes: Option<String>,
     rollout: Option<Follow>,
     /// Files that were there before the program was.

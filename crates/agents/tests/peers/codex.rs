@@ -28,11 +28,19 @@ const CODEX: Agent = Agent {
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let all: [Fact; 13] = [
+    let all: [Fact; 15] = [
         ("writes_commits_and_says_what_it_used", writes_and_commits),
         (
             "leaves_the_persons_configuration_alone",
             leaves_config_alone,
+        ),
+        (
+            "commits_but_does_not_write_the_shared_git_directory_or_the_main_checkout",
+            writes_nothing_shared,
+        ),
+        (
+            "uses_its_own_configuration_below_the_temporary_directory",
+            own_configuration_in_tmp,
         ),
         ("goes_on_in_the_same_conversation", resumes),
         ("hears_what_is_said_while_it_works", is_steered),
@@ -91,6 +99,64 @@ fn leaves_config_alone(scene: Scene) {
     let (talk, events) = scene.hold("stand-in: say hello", spec);
     assert_ended(&talk, &events, was_completed);
     assert!(exists(scene.own().join("config/sessions")), "{events:#?}");
+}
+
+fn writes_nothing_shared(scene: Scene) {
+    let main = scene.main_checkout().to_owned();
+    assert!(main.starts_with(std::env::temp_dir()), "{}", main.display());
+    let git = main.join(".git");
+    let shared = [
+        git.join("hooks/pre-commit"),
+        git.join("config"),
+        git.join("refs/heads/main"),
+        git.join("refs/heads/woodward/other"),
+        git.join("packed-refs"),
+        main.join("README.md"),
+        main.join("new.txt"),
+    ];
+    let read = || {
+        let all = shared.iter().map(|path| std::fs::read(path).ok());
+        all.collect::<Vec<_>>()
+    };
+    let before = read();
+    let attempts = shared
+        .iter()
+        .map(|path| format!("shell echo hostile >> {}; ", path.display()));
+    let attempts: String = attempts.collect();
+    let prompt = format!(
+        "stand-in: {attempts}shell mktemp; write a.txt=hello; commit add a; say Committed."
+    );
+    let (talk, events) = scene.start(&prompt, scene.spec()).finish_denying_all();
+    assert_ended(&talk, &events, was_completed);
+    assert_eq!(read(), before, "{events:#?}");
+    assert_eq!(scene.git(&["log", "-1", "--format=%s"]), "add a");
+    // Temporary files have a place of their own, which is removed afterwards.
+    let made = events.iter().find_map(|event| match event {
+        Event::ToolEnded { output, .. } => {
+            let mut lines = output.lines();
+            lines.find(|line| line.contains("/woodward-"))
+        }
+        _ => None,
+    });
+    let made = made.unwrap_or_else(|| panic!("{events:#?}"));
+    assert!(!exists(made), "{made}");
+}
+
+fn own_configuration_in_tmp(scene: Scene) {
+    let directory = tempfile::tempdir().unwrap();
+    let theirs = scene.own().join("config/config.toml");
+    let config = directory.path().join("config");
+    std::fs::create_dir(&config).unwrap();
+    std::fs::copy(theirs, config.join("config.toml")).unwrap();
+    let spec = Spec {
+        own_config: true,
+        home: directory.path().to_owned(),
+        ..scene.spec()
+    };
+    let (talk, events) = scene.hold("stand-in: write a.txt=hello; commit add a", spec);
+    assert_ended(&talk, &events, was_completed);
+    assert!(exists(config.join("sessions")), "{events:#?}");
+    assert_eq!(scene.git(&["show", "HEAD:a.txt"]), "hello");
 }
 
 fn resumes(scene: Scene) {

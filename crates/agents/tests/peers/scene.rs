@@ -11,12 +11,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use woodward_agents::permission::Rules;
 use woodward_agents::{
-    Conversation, Ending, Event, Kind, Letter, Question, SessionId, Spec, Usage, files,
+    Conversation, Ending, Event, Kind, Letter, Question, SessionId, Spec, Usage,
+    commit_directories, files,
 };
 use woodward_core::{MessageId, Timestamp};
 use woodward_testkit::TestRepo;
 use woodward_testkit::model_api::ModelApi;
 use woodward_testkit::patience::{AGENT_PATIENCE, within};
+
+/// The branch of the worktree.
+const BRANCH: &str = "woodward/tree/1";
 
 /// How an agent program is told where the stand-in is.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +61,7 @@ impl Scene {
         let tree = tree.to_str().unwrap();
         scene
             .repo
-            .git(&["worktree", "add", "-q", "-b", "task", tree]);
+            .git(&["worktree", "add", "-q", "-b", BRANCH, tree]);
         (agent.settle)(&scene);
         scene
     }
@@ -78,6 +82,11 @@ impl Scene {
     /// The directory for configurations of ours.
     pub(crate) fn own(&self) -> PathBuf {
         self.around().join("own")
+    }
+
+    /// The main checkout, which lies below the directory for temporary files.
+    pub(crate) fn main_checkout(&self) -> &Path {
+        self.repo.root()
     }
 
     /// What git says in the worktree.
@@ -113,7 +122,7 @@ impl Scene {
             home: self.own(),
             own_config: false,
             root: self.repo.root().to_owned(),
-            git_dirs: vec![git.clone(), git.join("worktrees/tree")],
+            git_dirs: commit_directories(&git, &git.join("worktrees/tree"), BRANCH, "tree"),
             used_before: Usage::default(),
             terminal: false,
             stop: None,
@@ -245,8 +254,16 @@ impl Run {
     }
 
     /// Waits for the end, and denies whatever is asked until then besides what was answered.
-    pub(crate) fn finish_denying(mut self, answered: &Question) -> (Conversation, Vec<Event>) {
-        let mut denied = vec![answered.id];
+    pub(crate) fn finish_denying(self, answered: &Question) -> (Conversation, Vec<Event>) {
+        self.finish_denying_others(vec![answered.id])
+    }
+
+    /// Waits for the end, and denies whatever is asked until then.
+    pub(crate) fn finish_denying_all(self) -> (Conversation, Vec<Event>) {
+        self.finish_denying_others(Vec::new())
+    }
+
+    fn finish_denying_others(mut self, mut denied: Vec<MessageId>) -> (Conversation, Vec<Event>) {
         within(AGENT_PATIENCE, "the host's end", || {
             for question in self.talk().pending {
                 if !denied.contains(&question.id) {

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use woodward_agents::{
     Conversation, Ending, Kind, Letter, QuickGate, SessionId, Spec, StopCheck, Usage,
-    files as run_files,
+    commit_directories, files as run_files,
 };
 use woodward_core::event::Outcome;
 use woodward_core::state::Question;
@@ -139,7 +139,12 @@ impl Driver {
             home,
             own_config: agent.own_config,
             root: project.root().to_owned(),
-            git_dirs: vec![project.repo.common_dir().to_owned(), place.admin],
+            git_dirs: commit_directories(
+                project.repo.common_dir(),
+                &place.admin,
+                &worktree.branch,
+                task.name.as_str(),
+            ),
             used_before,
             terminal: config.runtime == Runtime::Tmux,
             stop: agent

@@ -65,6 +65,20 @@ fn it_works_by_itself_and_ends_when_nobody_is_attached() {
 }
 
 #[test]
+fn it_works_when_everything_lies_below_the_temporary_directory() {
+    let scene = Scene::in_directory(&std::env::temp_dir());
+    let prompt = "stand-in: write a.txt=hello; commit add a; say All done.";
+    let mut run = scene.start(prompt, spec(&scene), &env(&scene));
+    completed(&run);
+    run.ends();
+    assert_eq!(run.talk().last_text, "All done.");
+    let committed = scene
+        .repo
+        .git(&["log", "-1", "--format=%s", "woodward/tree/1"]);
+    assert_eq!(committed.trim(), "add a");
+}
+
+#[test]
 fn a_long_message_arrives_exact() {
     let scene = Scene::new();
     let mut run = scene.start("Say hello.", spec(&scene), &env(&scene));

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::{Pid, Signal, kill_process};
 use woodward_agents::adapters::command::PromptBy;
 use woodward_agents::permission::Rules;
-use woodward_agents::{Conversation, Event, Kind, Letter, SessionId, Spec, Usage, files};
+use woodward_agents::{
+    Conversation, Event, Kind, Letter, SessionId, Spec, Usage, commit_directories, files,
+};
 use woodward_core::{MessageId, Timestamp};
 use woodward_testkit::TestRepo;
 use woodward_testkit::agents::Programs;
@@ -17,20 +19,27 @@ use woodward_testkit::patience::{AGENT_PATIENCE, until, within};
 
 pub(crate) const WOODWARD: &str = env!("CARGO_BIN_EXE_woodward");
 
+/// The branch of the worktree.
+const BRANCH: &str = "woodward/tree/1";
+
 /// In the environment of everything that a test starts, so that nothing of it is left.
 const MARK: &str = "WOODWARD_STATE_DIR";
 
 pub(crate) struct Scene {
     pub(crate) api: ModelApi,
     pub(crate) repo: TestRepo,
-    /// Not where temporary files are: Codex's sandbox does not work there.
     directory: tempfile::TempDir,
 }
 
 impl Scene {
     pub(crate) fn new() -> Self {
+        Self::in_directory(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    /// A scene of which everything lies below a directory.
+    pub(crate) fn in_directory(parent: &Path) -> Self {
         let repo = TestRepo::with(&[("README.md", "A shop.\n")]);
-        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("it works");
+        let directory = tempfile::tempdir_in(parent).expect("it works");
         let scene = Self {
             api: ModelApi::start(),
             repo,
@@ -43,7 +52,7 @@ impl Scene {
         let tree = tree.to_str().expect("it works");
         scene
             .repo
-            .git(&["worktree", "add", "-q", "-b", "task", tree]);
+            .git(&["worktree", "add", "-q", "-b", BRANCH, tree]);
         scene
     }
 
@@ -82,7 +91,7 @@ impl Scene {
             home: self.own(),
             own_config: true,
             root: self.repo.root().to_owned(),
-            git_dirs: vec![git.clone(), git.join("worktrees/tree")],
+            git_dirs: commit_directories(&git, &git.join("worktrees/tree"), BRANCH, "tree"),
             used_before: Usage::default(),
             terminal: true,
             stop: None,

@@ -13,23 +13,31 @@ use crate::program::Start;
 use crate::spec::{SessionId, Spec};
 
 /// How the program is started.
-pub(super) fn start(spec: &Spec) -> Start {
+pub(super) fn start(spec: &Spec, tmp: &Path) -> Start {
     let mut argv = spec.program.clone();
     argv.push("app-server".into());
-    for setting in settings(spec) {
+    for setting in settings(spec, tmp) {
         argv.push("-c".into());
         argv.push(setting);
     }
     argv.extend(spec.args.iter().cloned());
-    let env = own_home(spec).map(|home| ("CODEX_HOME".to_owned(), OsString::from(home)));
     Start {
         argv,
-        env: env.into_iter().collect(),
+        env: environment(spec, tmp),
         fed: true,
     }
 }
 
-pub(crate) fn settings(spec: &Spec) -> Vec<String> {
+/// Its variables. Codex refuses a `CODEX_HOME` below `TMPDIR`: with a private directory for temporary
+/// files, its configuration can be anywhere, also below `/tmp`.
+pub(crate) fn environment(spec: &Spec, tmp: &Path) -> Vec<(String, OsString)> {
+    let home = own_home(spec).map(|home| (String::from("CODEX_HOME"), OsString::from(home)));
+    let tmp = (String::from("TMPDIR"), OsString::from(tmp));
+    home.into_iter().chain([tmp]).collect()
+}
+
+/// Its settings, as arguments of `-c`. `tmp` is the private directory for temporary files.
+pub(crate) fn settings(spec: &Spec, tmp: &Path) -> Vec<String> {
     let text = |path: &Path| json!(path.to_string_lossy()).to_string();
     // A path inside of a dotted key would not be understood.
     let trust = format!(
@@ -43,24 +51,29 @@ pub(crate) fn settings(spec: &Spec) -> Vec<String> {
         "features.default_mode_request_user_input=true".to_owned(),
         "suppress_unstable_features_warning=true".to_owned(),
     ];
-    if spec.rules.mode == Mode::Careful && !spec.git_dirs.is_empty() {
-        let dirs: Vec<_> = spec.git_dirs.iter().map(|dir| text(dir)).collect();
-        let dirs = dirs.join(",");
+    if spec.rules.mode == Mode::Careful {
+        let dirs = spec.git_dirs.iter().map(PathBuf::as_path).chain([tmp]);
+        let dirs = dirs.map(text).collect::<Vec<_>>().join(",");
         settings.push(format!("sandbox_workspace_write.writable_roots=[{dirs}]"));
+        // Otherwise everything below these is writable, such as a repository in /tmp.
+        settings.push("sandbox_workspace_write.exclude_slash_tmp=true".to_owned());
+        settings.push("sandbox_workspace_write.exclude_tmpdir_env_var=true".to_owned());
     }
     settings
 }
 
-/// The configuration of ours. In the directory for temporary files Codex's sandbox does not work, so
-/// there is none there.
+/// The directory of our own configuration, where the project wants one.
 pub(crate) fn own_home(spec: &Spec) -> Option<PathBuf> {
-    let temporary = std::env::temp_dir();
-    (spec.own_config && !spec.home.starts_with(temporary) && !spec.home.starts_with("/tmp"))
-        .then(|| spec.home.join("config"))
+    spec.own_config.then(|| spec.home.join("config"))
 }
 
-/// Makes the configuration of ours, with the person's own login.
+/// Makes the directories that Codex's sandbox opens, and our own configuration with the person's
+/// login.
 pub(crate) fn seed(spec: &Spec) -> std::io::Result<()> {
+    // A directory that is missing is not opened, and git makes those of a branch only when it commits.
+    for dir in &spec.git_dirs {
+        std::fs::create_dir_all(dir)?;
+    }
     let Some(home) = own_home(spec) else {
         return Ok(());
     };
@@ -128,10 +141,10 @@ mod tests {
     fn nothing_is_left_for_the_program_to_write_down() {
         let spec = Spec {
             root: "/r/a \"b\".c".into(),
-            git_dirs: vec!["/r/.git".into(), "/r/.git/worktrees/t".into()],
+            git_dirs: vec!["/r/.git/objects".into(), "/r/.git/worktrees/t".into()],
             ..spec(Kind::Codex)
         };
-        let argv = start(&spec).argv;
+        let argv = start(&spec, Path::new("/tmp/woodward-1")).argv;
         assert_eq!(argv[..2], ["codex", "app-server"]);
         let has = |setting: &str| argv.iter().any(|arg| arg == setting);
         assert!(
@@ -139,8 +152,10 @@ mod tests {
             "{argv:?}"
         );
         assert!(has(
-            r#"sandbox_workspace_write.writable_roots=["/r/.git","/r/.git/worktrees/t"]"#
+            r#"sandbox_workspace_write.writable_roots=["/r/.git/objects","/r/.git/worktrees/t","/tmp/woodward-1"]"#
         ));
+        assert!(has("sandbox_workspace_write.exclude_slash_tmp=true"));
+        assert!(has("sandbox_workspace_write.exclude_tmpdir_env_var=true"));
     }
 
     #[test]
@@ -160,12 +175,19 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_of_ours_is_never_among_temporary_files() {
+    fn our_own_configuration_is_used_wherever_it_lies() {
         let mut spec = spec(Kind::Codex);
-        spec.own_config = true;
-        spec.home = "/tmp/x".into();
         assert_eq!(own_home(&spec), None);
-        spec.home = "/var/lib/x".into();
-        assert_eq!(own_home(&spec), Some("/var/lib/x/config".into()));
+        spec.own_config = true;
+        for home in ["/tmp/x", "/var/lib/x"] {
+            spec.home = home.into();
+            let env = environment(&spec, Path::new("/tmp/woodward-1"));
+            let config = format!("{home}/config");
+            assert!(
+                env.contains(&("CODEX_HOME".into(), config.into())),
+                "{env:?}"
+            );
+            assert!(env.contains(&("TMPDIR".into(), "/tmp/woodward-1".into())));
+        }
     }
 }
