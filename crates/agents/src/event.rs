@@ -1,6 +1,7 @@
 //! What agents say and do, in one language for all of them.
 
 use serde::{Deserialize, Serialize};
+use woodward_core::state::AnswerVia;
 use woodward_core::{MessageId, Timestamp};
 
 use crate::permission::Request;
@@ -174,6 +175,9 @@ pub struct Question {
     pub choices: Vec<String>,
     /// What it wants to do, when it asks for permission.
     pub permission: Option<Request>,
+    /// How a person can answer it.
+    #[serde(default)]
+    pub via: AnswerVia,
 }
 
 /// The answers that a permission request offers a person.

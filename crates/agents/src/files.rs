@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use woodward_core::Timestamp;
+use woodward_core::{MessageId, Timestamp};
 
 use crate::conversation::Conversation;
 use crate::letter::Letter;
@@ -54,6 +54,27 @@ pub fn post(dir: &Path, letter: &Letter, now: Timestamp) -> io::Result<()> {
         }
     }
     save_json(&inbox.join(format!("{:016}{ending}", now.0)), letter)
+}
+
+/// The answer to a question that the program has taken, if it was one of a person's.
+pub fn taken_answer(
+    dir: &Path,
+    question: MessageId,
+    talk: &Conversation,
+) -> Option<(MessageId, String)> {
+    let taken = |id: MessageId| {
+        let mut delivered = talk.delivered.iter();
+        delivered.any(|one| one.message == id && one.refused.is_none())
+    };
+    let all = letters(dir, &mut std::collections::HashSet::new()).ok()?;
+    all.into_iter().find_map(|letter| match letter {
+        Letter::Answer {
+            id,
+            question: answered,
+            text,
+        } if answered == question && taken(id) => Some((id, text)),
+        _ => None,
+    })
 }
 
 /// Letters whose names are not yet in `seen`, oldest first.

@@ -242,6 +242,13 @@ impl<'a> Host<'a> {
         if let (Event::Asked(question), Some(reply)) = (&event, decided) {
             return self.answer_by_rule(question, reply, orders).await;
         }
+        // First that the program has the answer, then that the question is closed: who reads in
+        // between must not take the question for withdrawn.
+        if let Event::Answered { question, .. } = &event
+            && let Some(message) = self.answers.remove(question)
+        {
+            Box::pin(self.hear(Event::Accepted { message }, orders)).await?;
+        }
         if let Event::Accepted { message } | Event::Rejected { message, .. } = &event {
             self.under_way.remove(message);
         }
@@ -259,18 +266,11 @@ impl<'a> Host<'a> {
             let note = note.clone();
             return Box::pin(self.hear(Event::Rejected { message, note }, orders)).await;
         }
-        // An answer has arrived when the question is no longer open.
-        if let Event::Answered { question, .. } | Event::Withdrawn { question } = &event
+        if let Event::Withdrawn { question } = &event
             && let Some(message) = self.answers.remove(question)
         {
-            let event = match event {
-                Event::Answered { .. } => Event::Accepted { message },
-                _ => Event::Rejected {
-                    message,
-                    note: String::from("the agent no longer waited for it"),
-                },
-            };
-            return Box::pin(self.hear(event, orders)).await;
+            let note = String::from("the agent no longer waited for it");
+            return Box::pin(self.hear(Event::Rejected { message, note }, orders)).await;
         }
         Ok(())
     }
@@ -334,6 +334,11 @@ impl<'a> Host<'a> {
                 Letter::Message { id, text } => {
                     self.under_way.insert(id);
                     let _ = orders.send(Order::Say { id, text }).await;
+                }
+                Letter::Answer { id, question, .. } if self.answers.contains_key(&question) => {
+                    let note = String::from("another answer is already on its way");
+                    self.hear(Event::Rejected { message: id, note }, Some(orders))
+                        .await?;
                 }
                 Letter::Answer { id, question, text } => {
                     let open = self.talk.pending.iter().find(|open| open.id == question);

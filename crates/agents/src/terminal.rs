@@ -26,7 +26,10 @@ mod log;
 mod plain;
 mod pty;
 mod screen;
+mod select_entry;
 mod socket;
+mod startup;
+mod startup_dialog;
 pub mod tmux;
 
 use std::path::Path;

@@ -11,7 +11,7 @@ use core::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 use crate::name::TaskName;
-use crate::state::{Delay, Evidence, Failure, PauseReason, State};
+use crate::state::{AnswerVia, Delay, Evidence, Failure, PauseReason, State};
 use crate::task::{Blocker, Standing, Task};
 use crate::text::Note;
 use crate::time::{Millis, Timestamp};
@@ -91,7 +91,10 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
         State::Waiting { question, .. } => (
             Level::Answer,
             format!("the agent asks: {}", question.text),
-            Some(format!("woodward answer {name}")),
+            Some(match question.via {
+                AnswerVia::Command => format!("woodward answer {name}"),
+                AnswerVia::Terminal => format!("woodward attach {name}"),
+            }),
         ),
         State::Verifying { .. } => working("its gates run"),
         State::Review { evidence, .. } => review(name, *evidence),

@@ -157,6 +157,27 @@ pub struct Question {
     pub text: Note,
     /// The answers it offers, if any; a task keeps a bounded number.
     pub choices: Vec<Note>,
+    /// How a person can answer it.
+    #[serde(default, skip_serializing_if = "AnswerVia::is_command")]
+    pub via: AnswerVia,
+}
+
+/// How a person can answer a question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerVia {
+    /// With `woodward answer`.
+    #[default]
+    Command,
+    /// Only in the program's own terminal, with `woodward attach`.
+    Terminal,
+}
+
+impl AnswerVia {
+    /// Whether `woodward answer` answers it.
+    pub const fn is_command(&self) -> bool {
+        matches!(self, Self::Command)
+    }
 }
 
 /// What the gates said of a commit that waits for review.

@@ -13,8 +13,8 @@ use proptest::test_runner::Config;
 use woodward_core::attention::{Level, TaskView, attention, inbox};
 use woodward_core::budget::Limit;
 use woodward_core::state::{
-    Approval, Approver, Delay, Evidence, Failure, LandingIntent, PauseReason, Purpose, Question,
-    ResumePoint,
+    AnswerVia, Approval, Approver, Delay, Evidence, Failure, LandingIntent, PauseReason, Purpose,
+    Question, ResumePoint,
 };
 use woodward_core::task::{Blocker, Standing};
 use woodward_core::text::Note;
@@ -96,6 +96,7 @@ fn states(note: &Note) -> Vec<State> {
                 id: message(1),
                 text: note(),
                 choices: vec![note(); 50],
+                via: Default::default(),
             },
         },
         State::Verifying { commit: commit(1) },
@@ -180,6 +181,29 @@ fn every_state_has_its_reason_and_its_command() {
         }
     }
     assert_eq!(kinds.len(), StateKind::ALL.len());
+}
+
+#[test]
+fn a_question_that_only_its_terminal_takes_names_attach() {
+    for (via, command) in [
+        (AnswerVia::Command, "woodward answer"),
+        (AnswerVia::Terminal, "woodward attach"),
+    ] {
+        let question = Question {
+            id: message(1),
+            text: Note::from("Which one?"),
+            choices: vec![],
+            via,
+        };
+        let waiting = State::Waiting {
+            run: run(1),
+            purpose: Purpose::First,
+            question,
+        };
+        let task = task(1, waiting);
+        let said = attention(&view(&task), NOW).command;
+        assert_eq!(said, Some(format!("{command} {}", task.name)));
+    }
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn asks(number: u128) -> State {
             id: message(number),
             text: Note::from("Which colour?"),
             choices: vec![Note::from("red"), Note::from("blue")],
+            via: Default::default(),
         },
     }
 }

@@ -263,6 +263,7 @@ fn a_question_is_told_by_its_id() {
         id: message(3),
         text: Note::from("Blue or green?"),
         choices: Vec::new(),
+        via: Default::default(),
     };
     let asked = Fact::AgentAsked {
         run: run(1),

@@ -493,6 +493,7 @@ fn an_agent_asks_and_is_answered() {
         id: message(3),
         text: "tabs or spaces?".into(),
         choices: vec![],
+        via: Default::default(),
     };
     story.tell(Fact::AgentAsked {
         run: run(1),
@@ -525,6 +526,7 @@ fn a_question_can_be_withdrawn_or_outlived_by_the_end_of_its_run() {
             id: message(n),
             text: "?".into(),
             choices: vec![],
+            via: Default::default(),
         };
         story.tell(Fact::AgentAsked {
             run: run(1),
@@ -1153,6 +1155,7 @@ fn an_answer_is_unread_until_the_agent_has_taken_it() {
             id: message(3),
             text: "?".into(),
             choices: vec![],
+            via: Default::default(),
         },
     });
     let answer = message(4);
@@ -1344,6 +1347,7 @@ fn no_list_makes_a_task_grow_without_bound() {
             id: message(3),
             text: "which one?".into(),
             choices: names.iter().map(|name| name.as_str().into()).collect(),
+            via: Default::default(),
         },
     });
     let State::Waiting { question, .. } = verified.state() else {

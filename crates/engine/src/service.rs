@@ -14,6 +14,7 @@ mod describe;
 mod diagnose;
 mod find;
 mod gates;
+mod give_answer;
 mod look;
 mod notify;
 mod output;

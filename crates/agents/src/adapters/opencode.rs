@@ -508,6 +508,7 @@ impl Talk<'_> {
             text: what(&format!("May I {}?", request.shown())),
             choices: [ALLOW, ALLOW_ALWAYS, DENY].map(str::to_owned).into(),
             permission: Some(request),
+            via: Default::default(),
         };
         self.asks.push(Open {
             id,
@@ -530,6 +531,7 @@ impl Talk<'_> {
                 text: what(text(one, "question")),
                 choices: labels.map(|one| text(one, "label").to_owned()).collect(),
                 permission: None,
+                via: Default::default(),
             }
         });
         let questions: Vec<_> = questions.collect();

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use woodward_core::state::AnswerVia;
 
 use super::conduct::{ARGUMENT_MAX, Answer, Opening, Side, Sign, as_words, conduct};
 use super::follow::Follow;
@@ -46,6 +47,9 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long its title must say that it does not work before that is believed without a hook: a prompt
 /// that a person takes back at once never stops.
 const IDLE_FOR: Duration = Duration::from_secs(5);
+
+/// How long the program may take to go on after it was handed the answer to a question of its own.
+const QUESTION_PROOF: Duration = Duration::from_secs(8);
 
 /// How its title begins when it does not work.
 const IDLE_TITLE: char = '✳';
@@ -94,6 +98,7 @@ fn prepare(dir: &Path, spec: &Spec) -> std::io::Result<(Opening, Claude)> {
         hooks: Hooks::open(dir)?,
         settings,
         started: false,
+        prompted: false,
         resumed,
         working: !paste && !empty,
         dialogs: Vec::new(),
@@ -127,12 +132,28 @@ struct Dialog {
     input: Value,
     /// Its title has not been idle since; before that, an active title says nothing.
     seen_idle: bool,
+    /// When the program was handed our answer, where that alone proves nothing.
+    handed: Option<Instant>,
+}
+
+impl Dialog {
+    /// Whether it is a question of the agent's own. That its hook has printed an answer does not
+    /// prove that the program went on with it.
+    fn is_question(&self) -> bool {
+        is_question(&self.tool)
+    }
+}
+
+fn is_question(tool: &str) -> bool {
+    matches!(tool, "AskUserQuestion" | "ExitPlanMode")
 }
 
 struct Claude {
     hooks: Hooks,
     settings: PathBuf,
     started: bool,
+    /// It has taken a prompt.
+    prompted: bool,
     resumed: bool,
     working: bool,
     dialogs: Vec<Dialog>,
@@ -173,13 +194,23 @@ impl Side for Claude {
             self.end_turn(Ending::Completed, &mut signs);
         }
         let hooks = &self.hooks;
-        self.dialogs.retain(|dialog| {
+        self.dialogs.retain_mut(|dialog| {
             let taken = hooks.is_taken(&dialog.key);
+            if taken && dialog.is_question() {
+                dialog.handed = Some(Instant::now());
+                return true;
+            }
             if taken {
                 signs.push(Sign::Answered(dialog.key.clone()));
             }
             !taken
         });
+        for dialog in &mut self.dialogs {
+            let late = |at: &mut Instant| at.elapsed() > QUESTION_PROOF;
+            if dialog.handed.take_if(late).is_some() {
+                signs.push(Sign::NotTaken(dialog.key.clone()));
+            }
+        }
         let idle = glance.title.starts_with(IDLE_TITLE);
         let works = !idle && !glance.title.is_empty();
         let mut closed = Vec::new();
@@ -193,7 +224,9 @@ impl Side for Claude {
             self.close(&key, &mut signs);
         }
         let checking = self.checking.is_some_and(|until| Instant::now() < until);
-        let waits = !checking && idle && self.started && self.working && self.dialogs.is_empty();
+        // Before its first prompt it is idle because it has not begun, however long that takes.
+        let begun = self.started && self.prompted;
+        let waits = !checking && idle && begun && self.working && self.dialogs.is_empty();
         self.idle_since = waits.then(|| self.idle_since.unwrap_or_else(Instant::now));
         if self.idle_since.is_some_and(|at| at.elapsed() > IDLE_FOR) {
             self.draft = true;
@@ -215,18 +248,29 @@ impl Side for Claude {
         std::mem::take(&mut self.draft).then(|| b"\x03".to_vec())
     }
 
+    fn has_started(&self) -> bool {
+        self.started
+    }
+
     fn answer(&mut self, key: &str, reply: &Reply, _: &Glance) -> Answer {
         let Some(dialog) = self.dialogs.iter().find(|dialog| dialog.key == key) else {
             return Answer::Cannot;
         };
-        // These want more than a yes.
-        if matches!(dialog.tool.as_str(), "AskUserQuestion" | "ExitPlanMode") {
-            return Answer::Cannot;
-        }
-        let decision = match reply {
-            Reply::Allow { .. } => json!({"behavior": "allow"}),
-            Reply::Deny { note } => json!({"behavior": "deny", "message": note}),
-            Reply::Text(_) => return Answer::Cannot,
+        let only = match dialog.tool.as_str() {
+            "AskUserQuestion" => only_question(&dialog.input),
+            _ => None,
+        };
+        let decision = match (reply, only) {
+            (Reply::Text(words), Some(only)) => {
+                let mut input = dialog.input.clone();
+                input["answers"] = json!({ only.text: words.trim() });
+                json!({"behavior": "allow", "updatedInput": input})
+            }
+            // These want more than a yes.
+            _ if dialog.is_question() => return Answer::Cannot,
+            (Reply::Allow { .. }, _) => json!({"behavior": "allow"}),
+            (Reply::Deny { note }, _) => json!({"behavior": "deny", "message": note}),
+            (Reply::Text(_), _) => return Answer::Cannot,
         };
         let answer = json!({"hookSpecificOutput": {
             "hookEventName": "PermissionRequest",
@@ -264,6 +308,7 @@ impl Claude {
             }
             "UserPromptSubmit" => {
                 self.started = true;
+                self.prompted = true;
                 self.working = true;
                 self.stopped = None;
                 self.draft = false;
@@ -274,16 +319,13 @@ impl Claude {
             "PermissionRequest" => {
                 let tool = text(value, "tool_name").to_owned();
                 let input = value.get("tool_input").cloned().unwrap_or_default();
-                signs.push(Sign::Asked {
-                    key: said.key.clone(),
-                    text: asked(&tool, &input),
-                    request: request(&tool, &input),
-                });
+                signs.push(asked(said.key.clone(), &tool, &input));
                 self.dialogs.push(Dialog {
                     key: said.key,
                     tool,
                     input,
                     seen_idle: false,
+                    handed: None,
                 });
             }
             "PostToolUse" | "PostToolUseFailure" => {
@@ -291,7 +333,11 @@ impl Claude {
                 let closed = self
                     .dialogs
                     .iter()
-                    .find(|dialog| dialog.tool == tool && Some(&dialog.input) == input)
+                    .find(|dialog| {
+                        // The input of a question that was answered has the answer in it.
+                        dialog.tool == tool
+                            && (Some(&dialog.input) == input || dialog.is_question())
+                    })
                     .map(|dialog| dialog.key.clone());
                 if let Some(key) = closed {
                     self.close(&key, signs);
@@ -333,9 +379,10 @@ impl Claude {
     }
 
     fn close(&mut self, key: &str, signs: &mut Vec<Sign>) {
-        self.dialogs.retain(|dialog| dialog.key != key);
+        let mut closed = self.dialogs.extract_if(.., |dialog| dialog.key == key);
+        let handed = closed.any(|dialog| dialog.handed.is_some());
         // An answer of ours that it took just now counts.
-        if self.hooks.is_taken(key) {
+        if handed || self.hooks.is_taken(key) {
             signs.push(Sign::Answered(key.to_owned()));
         } else {
             self.hooks.release(key);
@@ -474,19 +521,36 @@ fn used_on(input: &Value) -> String {
     .map_or_else(|| one_line(input), what)
 }
 
-/// What it wants to be allowed; `None` where it asks something else.
-fn request(tool: &str, input: &Value) -> Option<Request> {
-    let asks = matches!(tool, "AskUserQuestion" | "ExitPlanMode");
-    (!asks).then(|| ask::request(tool, input))
+/// The question of an `AskUserQuestion` that has exactly one: several are answered in the terminal.
+fn only_question(input: &Value) -> Option<ask::Asked> {
+    let mut all = ask::questions(input);
+    let only = all.pop();
+    only.filter(|_| all.is_empty())
 }
 
-/// A question that is no permission, in words.
-fn asked(tool: &str, input: &Value) -> String {
-    let questions = input["questions"].as_array().into_iter().flatten();
-    let texts: Vec<&str> = questions.map(|one| text(one, "question")).collect();
-    match tool {
+/// What a dialog asks.
+fn asked(key: String, tool: &str, input: &Value) -> Sign {
+    let request: Option<Request> = (!is_question(tool)).then(|| ask::request(tool, input));
+    let only = match tool {
+        "AskUserQuestion" => only_question(input),
+        _ => None,
+    };
+    let all = ask::questions(input);
+    let texts: Vec<String> = all.iter().map(ask::Asked::shown).collect();
+    let text = match tool {
         "AskUserQuestion" if !texts.is_empty() => texts.join(" "),
         "ExitPlanMode" => String::from("It has a plan and wants to begin."),
         _ => format!("It asks: {tool}"),
+    };
+    let via = match (&request, &only) {
+        (None, None) => AnswerVia::Terminal,
+        _ => AnswerVia::Command,
+    };
+    Sign::Asked {
+        key,
+        text,
+        request,
+        choices: only.map(|only| only.choices).unwrap_or_default(),
+        via,
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use woodward_core::state::AnswerVia;
 
 use super::conduct::{ARGUMENT_MAX, Answer, Opening, Side, Sign, as_words, conduct};
 use super::follow::Follow;
@@ -154,6 +155,8 @@ fn of_thread(all: &[PathBuf], id: &str) -> Option<Follow> {
 struct Call {
     command: Option<String>,
     name: String,
+    /// What it asks a person, where it is a question.
+    question: Option<String>,
 }
 
 #[derive(Default)]
@@ -202,15 +205,16 @@ impl Side for Codex {
         !self.began || glance.title.contains(WAITS)
     }
 
+    fn has_started(&self) -> bool {
+        self.began || self.resumes.is_some()
+    }
+
     fn answer(&mut self, key: &str, reply: &Reply, glance: &Glance) -> Answer {
         let provable = self.asked.as_ref().is_some_and(|(asked, call)| {
+            let call = call.as_ref().and_then(|call| self.calls.get(call));
             asked == key
                 && glance.title.contains(WAITS)
-                && call
-                    .as_ref()
-                    .and_then(|call| self.calls.get(call))
-                    .and_then(|call| call.command.as_deref())
-                    .is_some_and(|command| is_about(&glance.text, command))
+                && call.is_some_and(|call| self.is_shown(call, &glance.text))
         });
         if !provable {
             return Answer::Cannot;
@@ -225,8 +229,7 @@ impl Side for Codex {
     }
 }
 
-/// Whether the screen shows the dialog about exactly this command. A command of several lines is not
-/// compared: a screen can wrap it in any way.
+/// Whether the screen shows the dialog about exactly this command, in one line.
 fn is_about(screen: &str, command: &str) -> bool {
     let Some((_, dialog)) = screen.rsplit_once(RUN_DIALOG) else {
         return false;
@@ -235,7 +238,30 @@ fn is_about(screen: &str, command: &str) -> bool {
     !command.contains('\n') && dialog.lines().any(|line| line.trim() == expected)
 }
 
+/// Whether the screen shows the dialog about this command, however it is wrapped into lines. Two
+/// commands that differ only in spaces look the same, so this proves nothing where several wait.
+fn is_about_wrapped(screen: &str, command: &str) -> bool {
+    let Some((_, dialog)) = screen.rsplit_once(RUN_DIALOG) else {
+        return false;
+    };
+    let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+    let begins = |line: &str| line.trim_start().starts_with("$ ");
+    let shown = dialog.lines().skip_while(|line| !begins(line));
+    let shown: Vec<&str> = shown
+        .take_while(|line| !line.trim_start().starts_with('›'))
+        .collect();
+    squeezed(&shown.join("\n")) == squeezed(&format!("$ {command}"))
+}
+
 impl Codex {
+    /// Whether the screen proves that the dialog is about this call.
+    fn is_shown(&self, call: &Call, screen: &str) -> bool {
+        call.command.as_deref().is_some_and(|command| {
+            let alone = self.calls.len() == 1;
+            is_about(screen, command) || (alone && is_about_wrapped(screen, command))
+        })
+    }
+
     fn search(&mut self) {
         if self.searched.is_some_and(|at| at.elapsed() < SEARCH) {
             return;
@@ -385,7 +411,15 @@ impl Codex {
             kind,
             what: what(on),
         }));
-        self.calls.insert(id, Call { command, name });
+        let questions = arguments["questions"].as_array().into_iter().flatten();
+        let questions: Vec<&str> = questions.map(|one| text(one, "question")).collect();
+        let question = (!questions.is_empty()).then(|| what(&questions.join(" ")));
+        let call = Call {
+            command,
+            name,
+            question,
+        };
+        self.calls.insert(id, call);
     }
 
     fn end_turn(&mut self, ending: Ending, signs: &mut Vec<Sign>) {
@@ -413,25 +447,30 @@ impl Codex {
         match (&self.asked, waits) {
             (None, true) => {
                 let since = *self.waits_since.get_or_insert_with(Instant::now);
-                if self.calls.is_empty() && since.elapsed() < LOG_PATIENCE {
+                // The one that the dialog is about, if that can be told.
+                let mut calls = self.calls.iter();
+                let about = calls.find(|(_, call)| self.is_shown(call, &glance.text));
+                if about.is_none() && since.elapsed() < LOG_PATIENCE {
                     return;
                 }
-                // The one that the dialog is about, if that can be told.
-                let about = self.calls.iter().find(|(_, call)| {
-                    let command = call.command.as_deref();
-                    command.is_some_and(|command| is_about(&glance.text, command))
-                });
+                let via = match about {
+                    Some(_) => AnswerVia::Command,
+                    // No key can be pressed for a person without proof of what it answers.
+                    None => AnswerVia::Terminal,
+                };
                 let about = about.or_else(|| self.calls.iter().next_back());
-                let request = about.map(|(_, call)| match &call.command {
-                    Some(command) => Request::Run {
+                let text = about.and_then(|(_, call)| call.question.clone());
+                let request = about.and_then(|(_, call)| match &call.command {
+                    _ if text.is_some() => None,
+                    Some(command) => Some(Request::Run {
                         command: command.clone(),
                         cwd: None,
-                    },
-                    None if call.name == "apply_patch" => Request::Edit { paths: Vec::new() },
-                    None => Request::Tool {
+                    }),
+                    None if call.name == "apply_patch" => Some(Request::Edit { paths: Vec::new() }),
+                    None => Some(Request::Tool {
                         name: call.name.clone(),
                         input: String::new(),
-                    },
+                    }),
                 });
                 let call = about.map(|(id, _)| id.clone());
                 self.asked_times += 1;
@@ -439,8 +478,11 @@ impl Codex {
                 self.asked = Some((key.clone(), call));
                 signs.push(Sign::Asked {
                     key,
-                    text: String::from("It waits for an answer in its terminal."),
+                    text: text
+                        .unwrap_or_else(|| String::from("It waits for an answer in its terminal.")),
                     request,
+                    choices: Vec::new(),
+                    via,
                 });
             }
             (Some((key, _)), false) => {
@@ -485,6 +527,7 @@ mod tests {
         let call = Call {
             command: Some("touch c.txt".into()),
             name: "shell".into(),
+            question: None,
         };
         codex.calls.insert("1".into(), call);
         let asked = signs(&mut codex);
@@ -504,5 +547,12 @@ mod tests {
         assert!(!is_about(screen, "touch c"));
         assert!(!is_about("$ touch c.txt\n", "touch c.txt"));
         assert!(!is_about(screen, "touch c.txt\nrm x"));
+        let wrapped = "Would you like to run the following command?\n\n  Reason: because\n\n  \
+                       $ touch a/very/long/\n    path b.txt\n    rm x\n\n› 1. Yes, proceed (y)\n";
+        let long = "touch a/very/long/path b.txt\nrm x";
+        assert!(is_about_wrapped(wrapped, long));
+        assert!(!is_about_wrapped(wrapped, "touch a/very/long/path b.txt"));
+        assert!(is_about_wrapped(screen, "touch c.txt"));
+        assert!(!is_about_wrapped("$ touch c.txt\n", "touch c.txt"));
     }
 }

@@ -8,13 +8,15 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use woodward_core::MessageId;
+use woodward_core::state::AnswerVia;
 
 use super::deliver::{self, Delivery, Do};
 use super::hub::{Glance, Terminal};
 use super::pty::{NOT_STARTED, Start};
+use super::startup::Startup;
 use crate::adapters::common::{self, fresh_question, not_started};
 use crate::conversation::tail;
-use crate::event::{Ending, Event, Question, Reply};
+use crate::event::{ALLOW, DENY, Ending, Event, Question, Reply};
 use crate::permission::Request;
 use crate::spec::Spec;
 use crate::wire::{Order, Wire};
@@ -43,6 +45,8 @@ pub(super) trait Side {
     fn clearing(&mut self) -> Option<Vec<u8>> {
         None
     }
+    /// Whether the program has taken its prompt, or waits for one: no dialog of its start is open.
+    fn has_started(&self) -> bool;
     /// Answers a question.
     fn answer(&mut self, key: &str, reply: &Reply, glance: &Glance) -> Answer;
 }
@@ -53,7 +57,9 @@ pub(super) enum Answer {
     Sent,
     /// It is to be typed, and that is safe.
     Typed(Vec<u8>),
-    /// Nobody but a person can give it.
+    /// The program does not offer it, and what it offers. The question stays.
+    NotOffered(String),
+    /// Nobody but a person at the terminal can give it.
     Cannot,
 }
 
@@ -72,7 +78,13 @@ pub(super) enum Sign {
         text: String,
         /// For what.
         request: Option<Request>,
+        /// The answers that it offers, where it is no permission.
+        choices: Vec<String>,
+        /// How it can be answered.
+        via: AnswerVia,
     },
+    /// The program did not take an answer of ours; its question stays.
+    NotTaken(String),
     /// A question is no longer open: an answer of ours was taken.
     Answered(String),
     /// A question is no longer open: somebody else answered, or it does not matter any more.
@@ -116,6 +128,7 @@ pub(super) async fn conduct(
         delivery: Delivery::default(),
         prompt: Some(opening.prompt.clone()),
         questions: HashMap::new(),
+        startup: Startup::new(spec.kind),
         working: true,
         attended: false,
     };
@@ -124,6 +137,10 @@ pub(super) async fn conduct(
     }
     let status = conductor.run(wire, side).await;
     conductor.take_signs(wire, side).await;
+    let declined = conductor.startup.ended();
+    if let Some((key, _)) = &declined {
+        conductor.take_sign(Sign::Answered(key.clone()), wire).await;
+    }
     for message in conductor.delivery.abandon() {
         let note = String::from("the program ended before it took it");
         wire.say(Event::Rejected { message, note }).await;
@@ -138,6 +155,11 @@ pub(super) async fn conduct(
         let error = std::io::Error::from(std::io::ErrorKind::NotFound);
         return Gone::NotStarted(not_started(spec, &error));
     }
+    if let Some((_, entry)) = declined {
+        let title = spec.kind.facts().title;
+        let note = format!("{title} ended after `{entry}` was chosen in its start-up dialog");
+        return Gone::Declined(Ending::Refused { note });
+    }
     Gone::Ended {
         status,
         working: conductor.working,
@@ -150,6 +172,8 @@ pub(super) async fn conduct(
 pub(super) enum Gone {
     /// It never ran.
     NotStarted(Ending),
+    /// A person chose in a start-up dialog that it ends.
+    Declined(Ending),
     /// It ran.
     Ended {
         status: Option<ExitStatus>,
@@ -166,7 +190,7 @@ impl Gone {
     /// How the turn ended, where the last event is not the whole story.
     pub(super) fn ending(self) -> Option<Ending> {
         match self {
-            Self::NotStarted(ending) => Some(ending),
+            Self::NotStarted(ending) | Self::Declined(ending) => Some(ending),
             // Its turn was over, and it was told to end or a person ended it.
             Self::Ended { working: false, .. } => None,
             // What it shows is what it says of itself, as long as no agent has written there.
@@ -198,6 +222,7 @@ struct Conductor<'a> {
     /// The prompt, until it is proven that the program has it.
     prompt: Option<String>,
     questions: HashMap<String, Open>,
+    startup: Startup,
     working: bool,
     attended: bool,
 }
@@ -240,29 +265,47 @@ impl Conductor<'_> {
                     wire.say(Event::Withdrawn { question }).await;
                     return;
                 };
-                match side.answer(key, &reply, &glance) {
+                let answer = match Startup::owns(key) {
+                    true => self.startup.answer(key, &reply),
+                    false => side.answer(key, &reply, &glance),
+                };
+                match answer {
                     Answer::Sent => open.reply = Some(reply),
                     Answer::Typed(bytes) => {
                         open.reply = Some(reply);
                         self.terminal.type_in(bytes).await;
                     }
-                    Answer::Cannot => {
-                        // Without what it wants permission for, no rule decides it again.
-                        open.id = fresh_question();
-                        let asked = Question {
-                            id: open.id,
-                            text: format!("{} ({ATTACH})", open.text),
-                            choices: Vec::new(),
-                            permission: None,
-                        };
-                        let note = ATTACH.to_owned();
+                    Answer::NotOffered(note) => {
                         wire.say(Event::NotTaken { question, note }).await;
-                        wire.say(Event::Withdrawn { question }).await;
-                        wire.say(Event::Asked(asked)).await;
+                    }
+                    Answer::Cannot => {
+                        let key = key.clone();
+                        self.ask_in_terminal(&key, wire).await;
                     }
                 }
             }
         }
+    }
+
+    /// An answer was not taken: asks once more, to be answered in the terminal.
+    async fn ask_in_terminal(&mut self, key: &str, wire: &Wire) {
+        let Some(open) = self.questions.get_mut(key) else {
+            return;
+        };
+        let question = std::mem::replace(&mut open.id, fresh_question());
+        open.reply = None;
+        // Without what it wants permission for, no rule decides it again.
+        let asked = Question {
+            id: open.id,
+            text: in_terminal(&open.text),
+            choices: Vec::new(),
+            permission: None,
+            via: AnswerVia::Terminal,
+        };
+        let note = ATTACH.to_owned();
+        wire.say(Event::NotTaken { question, note }).await;
+        wire.say(Event::Withdrawn { question }).await;
+        wire.say(Event::Asked(asked)).await;
     }
 
     async fn deliver(&mut self, wire: &Wire, side: &mut dyn Side) {
@@ -302,60 +345,83 @@ impl Conductor<'_> {
     async fn take_signs(&mut self, wire: &Wire, side: &mut dyn Side) {
         let glance = self.terminal.glance();
         for sign in side.look(&glance) {
-            match sign {
-                Sign::Say(event) => {
-                    if let Event::TurnEnded(_) = event {
-                        self.working = false;
-                        self.close_all(wire).await;
-                    }
+            self.take_sign(sign, wire).await;
+        }
+        let started = side.has_started();
+        let looked = self.startup.look(started, &glance.text, Instant::now());
+        for sign in looked.signs {
+            self.take_sign(sign, wire).await;
+        }
+        if let Some(keys) = looked.keys {
+            self.terminal.type_in(keys.to_vec()).await;
+        }
+    }
+
+    async fn take_sign(&mut self, sign: Sign, wire: &Wire) {
+        match sign {
+            Sign::Say(event) => {
+                if let Event::TurnEnded(_) = event {
+                    self.working = false;
+                    self.close_all(wire).await;
+                }
+                wire.say(event).await;
+            }
+            Sign::Prompted(text) => self.prompted(&text, wire).await,
+            Sign::Asked {
+                key,
+                text,
+                request,
+                choices,
+                via,
+            } => {
+                let text = request.as_ref().map_or(text, |request| {
+                    format!("It wants to {}. May it?", request.shown())
+                });
+                let question = Question {
+                    id: fresh_question(),
+                    text: match via {
+                        AnswerVia::Command => text.clone(),
+                        AnswerVia::Terminal => in_terminal(&text),
+                    },
+                    choices: match (&request, via) {
+                        (_, AnswerVia::Terminal) => Vec::new(),
+                        (Some(_), _) => [ALLOW, DENY].map(String::from).to_vec(),
+                        (None, _) => choices,
+                    },
+                    permission: request,
+                    via,
+                };
+                let open = Open {
+                    id: question.id,
+                    text,
+                    reply: None,
+                };
+                self.questions.insert(key, open);
+                wire.say(Event::Asked(question)).await;
+            }
+            Sign::NotTaken(key) => self.ask_in_terminal(&key, wire).await,
+            Sign::Answered(key) => {
+                if let Some(open) = self.questions.remove(&key) {
+                    let question = open.id;
+                    let event = match open.reply {
+                        Some(reply) => Event::Answered {
+                            question,
+                            reply,
+                            by_rule: false,
+                        },
+                        None => Event::Withdrawn { question },
+                    };
                     wire.say(event).await;
                 }
-                Sign::Prompted(text) => self.prompted(&text, wire).await,
-                Sign::Asked { key, text, request } => {
-                    let text = request.as_ref().map_or(text, |request| {
-                        format!("It wants to {}. May it?", request.shown())
-                    });
-                    let choices: &[&str] = match &request {
-                        Some(_) => &[crate::event::ALLOW, crate::event::DENY],
-                        None => &[],
-                    };
-                    let question = Question {
-                        id: fresh_question(),
-                        text: text.clone(),
-                        choices: choices.iter().map(|&choice| choice.to_owned()).collect(),
-                        permission: request,
-                    };
-                    let open = Open {
-                        id: question.id,
-                        text,
-                        reply: None,
-                    };
-                    self.questions.insert(key, open);
-                    wire.say(Event::Asked(question)).await;
+            }
+            Sign::Closed(key) => {
+                if let Some(open) = self.questions.remove(&key) {
+                    wire.say(Event::Withdrawn { question: open.id }).await;
                 }
-                Sign::Answered(key) => {
-                    if let Some(open) = self.questions.remove(&key) {
-                        let question = open.id;
-                        let event = match open.reply {
-                            Some(reply) => Event::Answered {
-                                question,
-                                reply,
-                                by_rule: false,
-                            },
-                            None => Event::Withdrawn { question },
-                        };
-                        wire.say(event).await;
-                    }
-                }
-                Sign::Closed(key) => {
-                    if let Some(open) = self.questions.remove(&key) {
-                        wire.say(Event::Withdrawn { question: open.id }).await;
-                    }
-                }
-                Sign::Tell(text) => {
-                    self.working = true;
-                    self.delivery.add(None, as_words(&text));
-                }
+            }
+            Sign::Tell(text) => {
+                self.working = true;
+                self.delivery.add(None, as_words(&text));
             }
         }
     }
@@ -385,6 +451,11 @@ impl Conductor<'_> {
             wire.say(Event::Withdrawn { question: open.id }).await;
         }
     }
+}
+
+/// A question that can be answered only in the terminal, with the way there.
+fn in_terminal(text: &str) -> String {
+    format!("{text} ({ATTACH})")
 }
 
 /// Words that a program takes for nothing but words: what begins with some characters would be a

@@ -25,6 +25,10 @@ impl Side for Silent {
         true
     }
 
+    fn has_started(&self) -> bool {
+        true
+    }
+
     fn answer(&mut self, _: &str, _: &Reply, _: &Glance) -> Answer {
         Answer::Cannot
     }
@@ -64,7 +68,7 @@ pub(super) async fn converse(dir: &Path, spec: &Spec, wire: &mut Wire) -> Option
         paste: false,
     };
     Some(match conduct(dir, spec, wire, opening, &mut Silent).await {
-        Gone::NotStarted(ending) => ending,
+        Gone::NotStarted(ending) | Gone::Declined(ending) => ending,
         Gone::Ended { status, .. } if status.is_some_and(|status| status.success()) => {
             Ending::Completed
         }

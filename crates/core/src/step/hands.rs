@@ -165,6 +165,7 @@ pub(super) fn agent_asked(change: &mut Change<'_>, run: RunId, question: &Questi
             id: question.id,
             text: question.text.clone(),
             choices: question.choices.iter().take(CHOICES_MAX).cloned().collect(),
+            via: question.via,
         },
     });
     Ok(())

@@ -119,6 +119,7 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
                 id: message(fresh),
                 text: "which one?".into(),
                 choices: vec!["this".into(), "that".into()],
+                via: Default::default(),
             },
         },
         Fact::Answered {

@@ -291,11 +291,18 @@ impl Driver {
                     id: first.id,
                     text: Note::from(first.text.clone()),
                     choices: first.choices.iter().cloned().map(Note::from).collect(),
+                    via: first.via,
                 };
                 self.say(scene, Fact::AgentAsked { run, question }).await
             }
             State::Waiting { question, .. } if talk.closed.contains(&question.id) => {
                 let question = question.id;
+                // The service may have been interrupted before it could record the answer.
+                let dir = self.inner.options.paths.run(run);
+                if let Some((message, text)) = run_files::taken_answer(&dir, question, talk) {
+                    let recorded = self.inner.record_answer(task, question, message, text);
+                    return recorded.await;
+                }
                 self.say(scene, Fact::QuestionWithdrawn { question }).await
             }
             _ => Ok(()),

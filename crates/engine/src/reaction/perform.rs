@@ -219,6 +219,9 @@ impl Work<'_> {
         // What is said to an agent that asks is its answer.
         let answers = self.record.trigger == Trigger::AgentWaiting;
         let fact = match &task.state {
+            State::Waiting { question, .. } if answers && !question.via.is_command() => {
+                return Ok(Done::No("it can be answered only in its terminal".into()));
+            }
             State::Waiting { question, .. } if answers => Fact::Answered {
                 question: question.id,
                 message,

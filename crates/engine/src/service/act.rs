@@ -10,6 +10,7 @@ use woodward_store::{EntryKind, EntryState, NewEntry, NewMessage, RecordEntries,
 
 use super::answers::{Takes, chosen};
 use super::create::empty_text;
+use super::give_answer::only_in_terminal;
 use super::{Answered, Found, TaskRef, person};
 use crate::clock;
 use crate::engine::Engine;
@@ -31,6 +32,9 @@ impl Engine {
             return Err(over(&found.task).hint(format!(
                 "start a new one: woodward create {name}-2 -p \"…\""
             )));
+        }
+        if let Some(problem) = only_in_terminal(&found.task) {
+            return Err(problem);
         }
         if let State::Waiting { .. } = found.task.state {
             return Err(
@@ -75,6 +79,9 @@ impl Engine {
                 format!("tell it something: woodward prompt {name} \"…\"")
             }));
         };
+        if let Some(problem) = only_in_terminal(&found.task) {
+            return Err(problem);
+        }
         let asked = self.asked_by_program(*run, question.id);
         let takes = match &asked {
             None => Takes::Choice,
@@ -82,13 +89,19 @@ impl Engine {
             Some(_) => Takes::Words,
         };
         let text = chosen(&answer.text, &question.choices, takes)?;
-        let said = match asked.map(|asked| asked.reply(&text)) {
+        if text.trim().is_empty() {
+            return Err(empty_text("the answer"));
+        }
+        let said = match asked.as_ref().map(|asked| asked.reply(&text)) {
             Some(Reply::Allow { always: false }) => "has its answer: yes",
             Some(Reply::Allow { always: true }) => "has its answer: yes, always",
             Some(Reply::Deny { .. }) => "has its answer: no",
             Some(Reply::Text(_)) | None => "has its answer",
         };
-        let question = question.id;
+        let (run, question) = (*run, question.id);
+        if asked.is_some() {
+            return self.give_answer(found, run, question, text, said).await;
+        }
         let message = self.post(&found.task, text, "the answer").await?;
         let fact = Fact::Answered { question, message };
         Ok(self.tell(found, fact, format!("{name} {said}")).await?)

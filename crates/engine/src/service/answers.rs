@@ -155,6 +155,7 @@ mod tests {
             permission: Some(Request::Fetch {
                 url: "https://example.org".into(),
             }),
+            via: Default::default(),
         };
         let reply = |given: &str| {
             let words = chosen(given, &choices, Takes::Permission).unwrap();

@@ -46,6 +46,7 @@ impl Engine {
                 id: question.id,
                 text: Note::from(question.text),
                 choices: choices.map(Note::from).collect(),
+                via: Default::default(),
             },
         };
         self.inner

@@ -234,6 +234,7 @@ fn asked(run: RunId, id: MessageId) -> Fact {
         id,
         text: Note::from("which one?"),
         choices: Vec::new(),
+        via: Default::default(),
     };
     Fact::AgentAsked { run, question }
 }

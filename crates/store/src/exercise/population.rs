@@ -122,6 +122,7 @@ async fn waiting(world: &World) -> Task {
         id: MessageId::new(fresh_uuid()),
         text: Note::from("Which colour?"),
         choices: vec![Note::from("blue"), Note::from("grün")],
+        via: Default::default(),
     };
     let run = run_of(&task);
     world

@@ -546,6 +546,7 @@ fn what_fits(task: &Task, choice: usize) -> Fact {
                     id: MessageId::new(fresh_uuid()),
                     text: Note::from("Which colour?"),
                     choices: vec![],
+                    via: Default::default(),
                 },
             },
             1 => Fact::Spent {

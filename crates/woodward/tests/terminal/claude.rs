@@ -205,6 +205,24 @@ fn a_permission_is_given_from_afar() {
 }
 
 #[test]
+fn a_question_is_answered_from_afar() {
+    let scene = Scene::new();
+    let prompt = "stand-in: ask Which colour?|Red|Blue; say Done.";
+    let mut run = scene.start(prompt, spec(&scene), &env(&scene));
+    let question = asked(&run);
+    assert_eq!(question.choices, ["Red", "Blue"]);
+    let (id, question) = (fresh(), question.id);
+    let text = String::from("Blue");
+    run.post(&Letter::Answer { id, question, text });
+    run.accepted(id);
+    scene
+        .api
+        .expect("the answer", |request| request.tool_says("Blue"));
+    completed(&run);
+    run.ends();
+}
+
+#[test]
 fn a_permission_that_the_person_gives_is_no_longer_asked_for() {
     let scene = Scene::new();
     let prompt = "stand-in: shell touch ../outside; say Done.";

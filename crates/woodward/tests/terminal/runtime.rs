@@ -62,40 +62,136 @@ fn a_person_joins_codex_and_a_long_message_arrives_in_copy_mode() {
     a_person_joins(&CODEX);
 }
 
-/// A dialog at the start is for a person; what is said meanwhile waits until it is gone.
-fn a_dialog_swallows_nothing(agent: &'static Agent, sees: &str, key: &str, chosen: &str) {
+/// A dialog before the program starts is shown as a question; a person settles it in the terminal.
+fn a_startup_dialog_is_settled_in_the_terminal(
+    agent: &'static Agent,
+    sees: &str,
+    key: &str,
+    chosen: &str,
+) {
     let office = Office::unsettled(agent, "tmux");
-    office.ok(&["create", "one", "-p", "stand-in: say First."]);
-    office.reaches("one", "working");
+    office.ok(&["create", "one", "-p", "stand-in: write a.txt=x; say First."]);
+    office.reaches("one", "waiting");
+    // What is said meanwhile is refused: it could answer the dialog.
+    let refused = office.run(&["prompt", "one", "Hurry up."]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    refused.hinted("answer");
     let ada = office.person("ada", "attach one");
     ada.until_sees(sees);
-    let text = long_text("stand-in: write b.txt=second; say Second.");
-    office.ok(&["prompt", "one", &text]);
-    delivered(&office, "one", "stored");
     ada.chooses(key, chosen);
-    assert_eq!(office.show("one").messages[0].delivery, "stored");
     ada.presses("Enter");
-    delivered(&office, "one", "accepted");
-    office
-        .api
-        .expect("every word", |request| request.user_says(text.trim()));
-    let file = office.worktree("one").join("b.txt");
-    until("it did it", || file.exists());
+    let file = office.worktree("one").join("a.txt");
+    until("it works", || file.exists());
     ada.presses("C-q");
     ada.until_sees("LEFT 0");
     office.reaches("one", "review");
 }
 
 #[test]
-fn a_dialog_at_the_start_of_claude_code_swallows_nothing() {
+fn a_startup_dialog_of_claude_code_is_settled_in_the_terminal() {
     let (sees, chosen) = ("Yes, I trust this folder", "❯ Yes, I trust");
-    a_dialog_swallows_nothing(&CLAUDE, sees, "Down", chosen);
+    a_startup_dialog_is_settled_in_the_terminal(&CLAUDE, sees, "Down", chosen);
 }
 
 #[test]
-fn a_dialog_at_the_start_of_codex_swallows_nothing() {
+fn a_startup_dialog_of_codex_is_settled_in_the_terminal() {
     let (sees, chosen) = ("Trust this folder?", "› 1. Trust and continue");
-    a_dialog_swallows_nothing(&CODEX, sees, "Up", chosen);
+    a_startup_dialog_is_settled_in_the_terminal(&CODEX, sees, "Up", chosen);
+}
+
+/// A dialog before the program starts is answered with `woodward answer`.
+fn a_startup_dialog_is_answered(agent: &'static Agent, text: &str, choices: &[&str], yes: &str) {
+    let office = Office::unsettled(agent, "tmux");
+    office.ok(&["create", "one", "-p", "stand-in: write a.txt=x; say First."]);
+    office.reaches("one", "waiting");
+    let question = office.show("one").question.expect("a question");
+    assert!(question.text.contains(text), "{question:?}");
+    assert_eq!(question.choices, choices);
+    let status = office.ok(&["status"]).stdout;
+    assert!(status.contains("woodward answer one"), "{status}");
+    let refused = office.run(&["answer", "one", "perhaps"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    office.ok(&["answer", "one", yes]);
+    office.reaches("one", "review");
+    assert!(office.worktree("one").join("a.txt").exists());
+    let logs = office.ok(&["logs", "one"]).stdout;
+    assert!(logs.contains(&format!("! answered: {yes}")), "{logs}");
+}
+
+#[test]
+fn a_startup_dialog_of_claude_code_is_answered() {
+    let choices = ["No, exit", "Yes, I trust this folder"];
+    a_startup_dialog_is_answered(&CLAUDE, "Quick safety check", &choices, "yes");
+}
+
+#[test]
+fn a_startup_dialog_of_codex_is_answered() {
+    let choices = ["Trust and continue", "Quit"];
+    a_startup_dialog_is_answered(&CODEX, "Trust this folder?", &choices, "Trust and continue");
+}
+
+#[test]
+fn a_task_whose_startup_dialog_is_declined_needs_a_person() {
+    let office = Office::unsettled(&CLAUDE, "tmux");
+    office.ok(&["create", "one", "-p", "stand-in: say First."]);
+    office.reaches("one", "waiting");
+    office.ok(&["answer", "one", "No, exit"]);
+    office.reaches("one", "failed");
+    let shown = office.ok(&["show", "one"]).stdout;
+    assert!(shown.contains("`No, exit` was chosen"), "{shown}");
+}
+
+#[test]
+fn a_question_in_a_terminal_is_answered() {
+    let office = Office::with(&CLAUDE, "tmux");
+    let prompt = "stand-in: ask Which colour?|Red|Blue; write a.txt=x; say Done.";
+    office.ok(&["create", "one", "-p", prompt]);
+    office.reaches("one", "waiting");
+    office.ok(&["answer", "one", "2"]);
+    office
+        .api
+        .expect("the answer", |request| request.tool_says("Blue"));
+    office.reaches("one", "review");
+    assert!(office.worktree("one").join("a.txt").exists());
+}
+
+/// A question that can be answered only in the terminal: `answer` is refused, and nothing of it
+/// reaches the agent later.
+fn an_answer_is_refused(agent: &'static Agent, ask: &str) {
+    let office = Office::with(agent, "tmux");
+    let prompt = format!("stand-in: {ask}; say Done.");
+    office.ok(&["create", "one", "-p", &prompt]);
+    office.reaches("one", "waiting");
+    let refused = office.run(&["answer", "one", "Blue"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    refused.hinted("attach one");
+    let status = office.ok(&["status"]).stdout;
+    assert!(status.contains("woodward attach one"), "{status}");
+    let detail = office.show("one");
+    assert_eq!(detail.task.state.as_str(), "waiting");
+    assert!(detail.messages.is_empty(), "{:?}", detail.messages);
+    office.ok(&["cancel", "one"]);
+}
+
+#[test]
+fn several_questions_at_once_are_answered_in_the_terminal_of_claude_code() {
+    let question = |text: &str| {
+        format!(
+            "{{\"question\":\"{text}\",\"header\":\"H\",\"multiSelect\":false,\"options\":[\
+             {{\"label\":\"Red\",\"description\":\"r\"}},{{\"label\":\"Blue\",\"description\":\"b\"}}]}}"
+        )
+    };
+    let ask = format!(
+        "call AskUserQuestion {{\"questions\":[{},{}]}}",
+        question("Which colour?"),
+        question("Which other colour?")
+    );
+    an_answer_is_refused(&CLAUDE, &ask);
+}
+
+#[test]
+fn a_question_of_codex_is_answered_in_its_terminal() {
+    an_answer_is_refused(&CODEX, "ask Which colour?|Red|Blue");
 }
 
 #[test]

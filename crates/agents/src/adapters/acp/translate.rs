@@ -156,6 +156,7 @@ impl Ear {
             text: what(&format!("May I {}?", request.shown())),
             choices,
             permission: Some(request),
+            via: Default::default(),
         };
         (events, question)
     }

@@ -58,10 +58,11 @@ enum Kind {
     },
 }
 
+/// A question of an `AskUserQuestion`.
 #[derive(Clone, Debug, PartialEq)]
-struct Asked {
-    text: String,
-    choices: Vec<String>,
+pub(crate) struct Asked {
+    pub(crate) text: String,
+    pub(crate) choices: Vec<String>,
     takes_several: bool,
 }
 
@@ -106,6 +107,7 @@ impl Asks {
             text,
             choices: [ALLOW, ALLOW_ALWAYS, DENY].map(String::from).to_vec(),
             permission: Some(request.clone()),
+            via: Default::default(),
         });
         self.open(wish, question, Kind::Permission(request));
         only(event)
@@ -245,7 +247,7 @@ fn respond(request_id: &str, response: Value) -> Value {
 }
 
 /// The questions of an `AskUserQuestion`; none when its form is not known.
-fn questions(input: &Value) -> Vec<Asked> {
+pub(crate) fn questions(input: &Value) -> Vec<Asked> {
     let list = input["questions"].as_array().map_or(&[][..], Vec::as_slice);
     let mut asked = Vec::<Asked>::new();
     for one in list {
@@ -271,17 +273,25 @@ fn questions(input: &Value) -> Vec<Asked> {
     asked
 }
 
+impl Asked {
+    /// Its text for a person.
+    pub(crate) fn shown(&self) -> String {
+        let mut text = what(&self.text);
+        if self.takes_several {
+            text.push_str(" (several are possible, separated by commas)");
+        }
+        text
+    }
+}
+
 fn put(id: MessageId, list: &[Asked], at: usize) -> Question {
     let asked = list.get(at);
-    let mut text = asked.map(|asked| what(&asked.text)).unwrap_or_default();
-    if asked.is_some_and(|asked| asked.takes_several) {
-        text.push_str(" (several are possible, separated by commas)");
-    }
     Question {
         id,
-        text,
+        text: asked.map(Asked::shown).unwrap_or_default(),
         choices: asked.map(|asked| asked.choices.clone()).unwrap_or_default(),
         permission: None,
+        via: Default::default(),
     }
 }
 

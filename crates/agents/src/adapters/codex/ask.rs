@@ -33,6 +33,7 @@ impl Asked {
             text: self.text.clone(),
             choices: self.choices.clone(),
             permission: self.permission.clone(),
+            via: Default::default(),
         }
     }
 }

@@ -84,6 +84,7 @@ impl Reader {
                 text: what(text),
                 choices: Vec::new(),
                 permission: None,
+                via: Default::default(),
             })];
         }
         match serde_json::from_str::<Value>(line) {
