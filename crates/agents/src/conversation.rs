@@ -150,6 +150,7 @@ impl Conversation {
             | Event::NotTaken { .. }
             | Event::Retrying { .. }
             | Event::Note { .. }
+            | Event::Screen { .. }
             | Event::Unknown { .. } => return false,
         }
         true

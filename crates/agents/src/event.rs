@@ -109,6 +109,11 @@ pub enum Event {
         /// Whether somebody is attached.
         attached: bool,
     },
+    /// Lines that have left the program's screen, or its last screen: plain text.
+    Screen {
+        /// The lines.
+        lines: Vec<String>,
+    },
     /// Somebody said something to the agent in its own terminal.
     Said {
         /// What.

@@ -124,6 +124,10 @@ pub fn event_text(event: &Event) -> Option<String> {
         Event::TurnEnded(ending) => format!("= {}", ending_text(ending)),
         Event::Terminal { attached: true } => String::from("· somebody attached"),
         Event::Terminal { attached: false } => String::from("· nobody is attached any more"),
+        Event::Screen { lines } => {
+            let lines = lines.iter().map(|line| format!("┃ {}", short(line)));
+            lines.collect::<Vec<_>>().join("\n")
+        }
         Event::Said { text } => format!("> {text}"),
         Event::Note { text } => format!("· {text}"),
         Event::Used(_) | Event::Unknown { .. } => return None,

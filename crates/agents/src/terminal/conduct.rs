@@ -27,6 +27,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const AFTER_CLEARING: Duration = Duration::from_millis(300);
 /// How much of the screen is kept as a program's last words.
 const LAST_WORDS: usize = 2 << 10;
+/// How many lines of the screen a run's log keeps.
+const SCREEN_LINES_MAX: usize = 20_000;
 /// What can't be answered for a person.
 const ATTACH: &str = "attach and answer there: woodward attach";
 
@@ -44,6 +46,10 @@ pub(super) trait Side {
     /// Keys that empty the line where words are typed, when the program has put words there by itself.
     fn clearing(&mut self) -> Option<Vec<u8>> {
         None
+    }
+    /// Whether what leaves the screen is all that is known of the program's work, and so is kept.
+    fn is_known_by_screen(&self) -> bool {
+        false
     }
     /// Whether the program has taken its prompt, or waits for one: no dialog of its start is open.
     fn has_started(&self) -> bool;
@@ -129,6 +135,7 @@ pub(super) async fn conduct(
         prompt: Some(opening.prompt.clone()),
         questions: HashMap::new(),
         startup: Startup::new(spec.kind),
+        screen_lines: 0,
         working: true,
         attended: false,
     };
@@ -149,6 +156,8 @@ pub(super) async fn conduct(
         wire.say(Event::Terminal { attached: false }).await;
     }
     let text = conductor.terminal.glance().text;
+    conductor.keep_scrolled(wire, side).await;
+    conductor.keep_lines(text.trim_end(), wire).await;
     if status.and_then(|status| status.code()) == Some(NOT_STARTED)
         && text.contains("woodward: cannot run")
     {
@@ -223,6 +232,8 @@ struct Conductor<'a> {
     prompt: Option<String>,
     questions: HashMap<String, Open>,
     startup: Startup,
+    /// How many lines of the screen are in the run's log.
+    screen_lines: usize,
     working: bool,
     attended: bool,
 }
@@ -241,6 +252,7 @@ impl Conductor<'_> {
                 _ = look.tick() => {
                     self.take_signs(wire, side).await;
                     self.deliver(wire, side).await;
+                    self.keep_scrolled(wire, side).await;
                     let attended = self.terminal.is_attended();
                     if attended != self.attended {
                         self.attended = attended;
@@ -284,6 +296,24 @@ impl Conductor<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Puts lines that have left the screen into the run's log. A program that says elsewhere what
+    /// it does paints its screen again and again: of that, only the last one is worth keeping.
+    async fn keep_scrolled(&mut self, wire: &Wire, side: &dyn Side) {
+        let lines = self.terminal.take_scrolled();
+        if side.is_known_by_screen() && !lines.is_empty() {
+            self.keep_lines(&lines.join("\n"), wire).await;
+        }
+    }
+
+    async fn keep_lines(&mut self, text: &str, wire: &Wire) {
+        let left = SCREEN_LINES_MAX.saturating_sub(self.screen_lines);
+        let lines: Vec<String> = text.lines().take(left).map(str::to_owned).collect();
+        self.screen_lines += lines.len();
+        if !lines.is_empty() {
+            wire.say(Event::Screen { lines }).await;
         }
     }
 

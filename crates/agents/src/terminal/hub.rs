@@ -153,6 +153,11 @@ impl Terminal {
         }
     }
 
+    /// The lines that have left the screen since the last time.
+    pub(super) fn take_scrolled(&self) -> Vec<String> {
+        self.shared.model().take_scrolled()
+    }
+
     /// Whether a person is attached who may type.
     pub(super) fn is_attended(&self) -> bool {
         *self.present.borrow()

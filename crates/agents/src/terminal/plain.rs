@@ -25,6 +25,10 @@ impl Side for Silent {
         true
     }
 
+    fn is_known_by_screen(&self) -> bool {
+        true
+    }
+
     fn has_started(&self) -> bool {
         true
     }

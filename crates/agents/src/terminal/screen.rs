@@ -6,11 +6,14 @@
 use std::num::NonZeroU16;
 use std::panic::AssertUnwindSafe;
 
+use vt100::capture::{BasicFormattedCaptureState, RowContents, basic_formatted_to_plain};
 use vt100::{Callbacks, Parser, Screen};
 
 use super::pty::Size;
 
 const TITLE_MAX: usize = 300;
+/// How many lines that have left the screen wait for whoever keeps them; more are lost.
+const SCROLLED_MAX: usize = 2_000;
 
 /// The screen, its title, and the answers that the terminal owes to the program.
 pub(super) struct Model {
@@ -23,9 +26,22 @@ pub(super) struct Model {
 struct Ear {
     title: String,
     answers: Vec<u8>,
+    /// Lines that have left the screen at its top.
+    scrolled: Vec<String>,
 }
 
 impl Callbacks for Ear {
+    fn on_scroll(&mut self, row: RowContents<'_>, alternate_screen: bool) {
+        if alternate_screen || self.scrolled.len() >= SCROLLED_MAX {
+            return;
+        }
+        let mut text = String::new();
+        let mut state = BasicFormattedCaptureState::new();
+        if row.write_formatted_basic(&mut text, &mut state).is_ok() {
+            self.scrolled.push(plain(&text));
+        }
+    }
+
     fn set_window_title(&mut self, _: &mut Screen, title: &[u8]) {
         let title = String::from_utf8_lossy(title);
         self.title = title
@@ -79,6 +95,12 @@ impl std::fmt::Debug for Model {
     }
 }
 
+/// A row without its attributes.
+fn plain(row: &str) -> String {
+    let text: String = basic_formatted_to_plain(row).collect();
+    text.trim_end().to_owned()
+}
+
 fn parser(size: Size, ear: Ear) -> Parser<Ear> {
     let whole = |n: u16| NonZeroU16::new(n).unwrap_or(NonZeroU16::MIN);
     Parser::new_with_callbacks(whole(size.rows), whole(size.cols), 0, ear)
@@ -117,6 +139,11 @@ impl Model {
             let ear = self.parser.callbacks().clone();
             self.parser = self::parser(size, ear);
         }
+    }
+
+    /// The lines that have left the screen since the last time, as plain text.
+    pub(super) fn take_scrolled(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.parser.callbacks_mut().scrolled)
     }
 
     /// What it shows as plain text.
@@ -208,6 +235,18 @@ mod tests {
         assert_eq!(model.take(b"ab\x1b[6n"), b"\x1b[1;3R");
         assert_eq!(model.take(b"\x1b[c"), b"\x1b[?62;22c");
         assert_eq!(model.take(b"\x1b[?u"), b"");
+    }
+
+    #[test]
+    fn lines_that_leave_the_screen_are_kept_as_plain_text() {
+        let mut model = model();
+        model.take(b"\x1b[31mone\x1b[m\r\ntwo\x1b]52;c;eA==\x07\r\n3\r\n4\r\n5");
+        assert!(model.take_scrolled().is_empty());
+        model.take(b"\r\n6\r\n7");
+        assert_eq!(model.take_scrolled(), ["one", "two"]);
+        assert!(model.take_scrolled().is_empty());
+        model.take(b"\n".repeat(3 * SCROLLED_MAX).as_slice());
+        assert_eq!(model.take_scrolled().len(), SCROLLED_MAX);
     }
 
     #[test]

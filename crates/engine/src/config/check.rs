@@ -110,6 +110,7 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
         file.orchestrator.agent,
         &environment,
         &file.permissions,
+        file.orchestrator.runtime,
         &mut findings,
     );
     let known = agents.known(&mut findings);

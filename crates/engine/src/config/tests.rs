@@ -243,6 +243,21 @@ fn a_command_with_a_row_has_a_host_and_a_plain_one_has_none() {
 }
 
 #[test]
+fn a_command_with_a_prompt_file_has_a_host_where_a_terminal_is_wanted() {
+    let of = |runtime: &str, prompt: &str| {
+        let config = parse(&format!(
+            "orchestrator: {{ runtime: {runtime} }}\n\
+             agents: {{ mine: {{ command: [mine], prompt: {prompt} }} }}\n"
+        ));
+        shown(config.agent(None).unwrap())
+    };
+    assert_eq!(of("tmux", "file"), "Command: mine");
+    assert_eq!(of("process", "file"), "mine");
+    // It reads the terminal for its prompt: there is none.
+    assert_eq!(of("tmux", "stdin"), "mine");
+}
+
+#[test]
 fn budgets_of_a_day_and_reserves_are_read() {
     let config = parse("budget: { usd: 5, day: { usd: 50 }, reserve: { usd: 0.5 } }");
     assert_eq!(config.day_budget.micro_usd_max, Some(50_000_000));

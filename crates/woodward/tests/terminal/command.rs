@@ -39,6 +39,24 @@ fn an_agent_without_a_terminal_is_looked_at_until_it_ends() {
 }
 
 #[test]
+fn a_command_with_a_prompt_file_has_a_terminal_and_its_screen_is_kept() {
+    let office = Office::new(
+        "orchestrator: { agent: mine, runtime: tmux }\n\
+         agents:\n  mine: { command: \"sh $WOODWARD_PROMPT_FILE\", prompt: file }\n",
+    );
+    let script = "test -t 1 && echo a terminal\n\
+                  for n in $(seq 200); do printf '\\033[31mline %s\\033[m\\n' $n; done\n\
+                  echo x > x\n";
+    office.ok(&["create", "one", "-p", script]);
+    office.reaches("one", "review");
+    let logs = office.ok(&["logs", "one"]).stdout;
+    for line in ["┃ a terminal", "┃ line 1", "┃ line 100", "┃ line 200"] {
+        let count = logs.lines().filter(|shown| *shown == line).count();
+        assert_eq!(count, 1, "{line}: {logs}");
+    }
+}
+
+#[test]
 fn what_has_no_conversation_is_not_taken_over() {
     let office = Office::new(SHELL);
     office.ok(&["create", "one", "-p", "echo hello; exec sleep 1000"]);

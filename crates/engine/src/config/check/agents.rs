@@ -10,7 +10,7 @@ use woodward_core::AgentName;
 use super::super::agent::{AgentFile, AgentRef, AgentsFile, PermissionsFile, PromptBy, Trust};
 use super::super::near::nearest;
 use super::super::tree::{Step, Step::Key};
-use super::super::{Agent, Driving, EnvPattern, EnvRules, KNOWN_AGENTS};
+use super::super::{Agent, Driving, EnvPattern, EnvRules, KNOWN_AGENTS, Runtime};
 use super::{Findings, plain};
 
 /// The name of an agent that is written in place.
@@ -26,6 +26,7 @@ pub(super) struct Agents<'a> {
     pub(super) named: BTreeMap<AgentName, Agent>,
     environment: &'a EnvRules,
     permissions: &'a PermissionsFile,
+    runtime: Runtime,
 }
 
 impl<'a> Agents<'a> {
@@ -35,6 +36,7 @@ impl<'a> Agents<'a> {
         orchestrator: Option<AgentRef>,
         environment: &'a EnvRules,
         permissions: &'a PermissionsFile,
+        runtime: Runtime,
         findings: &mut Findings<'_>,
     ) -> Self {
         let mut all = Self {
@@ -42,6 +44,7 @@ impl<'a> Agents<'a> {
             named: BTreeMap::new(),
             environment,
             permissions,
+            runtime,
         };
         let mut listed = Vec::new();
         match agents {
@@ -118,6 +121,8 @@ impl<'a> Agents<'a> {
             let what = "how a known program is fed and read is not to be said";
             findings.wrong(path, what, "leave out `kind`, or the keys for commands");
         }
+        let by_file = file.prompt == PromptBy::File;
+        let in_terminal = self.runtime == Runtime::Tmux;
         let driving = match (kind, &file.command) {
             (Some(kind), command) => Driving::Hosted {
                 kind,
@@ -126,7 +131,8 @@ impl<'a> Agents<'a> {
                     None => vec![kind.facts().program.to_owned()],
                 },
             },
-            (None, Some(command)) if by_row => Driving::Hosted {
+            // A terminal needs a host, whatever else is said of the command.
+            (None, Some(command)) if by_row || (in_terminal && by_file) => Driving::Hosted {
                 kind: Kind::Command,
                 program: command.argv_with(&[]),
             },
