@@ -165,10 +165,22 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
                 format!("attempt {} in {left}; the last one: {last}", failures + 1)
             }
             Some(Delay::RateLimit) => format!("rate limit; goes on in {left}"),
+            Some(Delay::TargetRewritten) => format!("{}; starts in {left}", rewritten(view.task)),
             None => format!("starts in {left}"),
         });
     }
+    if delay == Some(&Delay::TargetRewritten) {
+        let diff = Some(format!("woodward diff {}", view.task.name));
+        return (Level::Waiting, rewritten(view.task), diff);
+    }
     waiting("it waits for its turn")
+}
+
+fn rewritten(task: &Task) -> String {
+    format!(
+        "{} was rewritten; its change is rebuilt there, and its gates run again",
+        task.spec.base
+    )
 }
 
 fn review(name: &TaskName, evidence: Evidence) -> Said {

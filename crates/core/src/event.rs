@@ -105,6 +105,10 @@ pub enum Fact {
     Prepared {
         /// The worktree.
         worktree: Worktree,
+        /// The commit that has the task's change on top of the target branch, if the change had to be
+        /// rebuilt because the target was rewritten.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rebuilt: Option<CommitId>,
     },
     /// Its worktree could not be made ready.
     PrepareFailed {
@@ -194,6 +198,11 @@ pub enum Fact {
     /// The task's branch moved after its result was verified.
     HeadMoved {
         /// Where it is now.
+        commit: CommitId,
+    },
+    /// The target branch was rewritten: it no longer has the commit that the task's change is based on.
+    TargetRewritten {
+        /// The commit whose change must be rebuilt on the target.
         commit: CommitId,
     },
     /// The intention to move the target branch is on record.
@@ -353,6 +362,7 @@ words! {
     Self::Brought { .. } => "brought",
     Self::ChangesRequested { .. } => "changes_requested",
     Self::HeadMoved { .. } => "head_moved",
+    Self::TargetRewritten { .. } => "target_rewritten",
     Self::IntentRecorded { .. } => "intent_recorded",
     Self::IntentVoided { .. } => "intent_voided",
     Self::Landed { .. } => "landed",

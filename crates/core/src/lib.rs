@@ -18,6 +18,7 @@ extern crate std;
 pub mod attention;
 pub mod backoff;
 pub mod budget;
+pub mod change_base;
 pub mod effect;
 pub mod event;
 pub mod fix;

@@ -146,6 +146,8 @@ pub enum Delay {
     },
     /// The provider said to wait. No attempt was used.
     RateLimit,
+    /// The target branch was rewritten: the change is rebuilt on it, and its gates run again.
+    TargetRewritten,
 }
 
 /// What an agent asked.

@@ -217,7 +217,9 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::MessageAccepted { message } => waiting::message_accepted(change, *message),
 
         Fact::Claimed { worker, run } => hands::claimed(change, *worker, *run),
-        Fact::Prepared { worktree } => hands::prepared(change, worktree, policy),
+        Fact::Prepared { worktree, rebuilt } => {
+            hands::prepared(change, worktree, rebuilt.as_ref(), policy)
+        }
         Fact::PrepareFailed { fault, note } => {
             hands::prepare_failed(change, *fault, note, policy, event.roll)
         }
@@ -249,6 +251,7 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::LeaseExpired { epoch } => hands::lease_expired(change, *epoch, policy),
 
         Fact::HeadMoved { commit } => landing::head_moved(change, commit),
+        Fact::TargetRewritten { commit } => landing::target_rewritten(change, commit),
         Fact::IntentRecorded {
             intent,
             commit,

@@ -283,6 +283,22 @@ fn a_queued_task_says_what_it_waits_for() {
 }
 
 #[test]
+fn a_task_whose_target_was_rewritten_says_so_and_names_a_command() {
+    let rewritten = task(
+        1,
+        State::Queued {
+            purpose: Purpose::Verify { commit: commit(1) },
+            run_at: NOW,
+            delay: Some(Delay::TargetRewritten),
+        },
+    );
+    let told = attention(&view(&rewritten), NOW);
+    assert!(told.reason.contains("was rewritten"), "{}", told.reason);
+    let command = format!("woodward diff {}", rewritten.name);
+    assert_eq!(told.command, Some(command));
+}
+
+#[test]
 fn the_list_goes_by_level_dependents_risk_and_age() {
     let state = |n: usize| states(&"note".into())[n].clone();
     let (waiting, working) = (state(7), state(6));

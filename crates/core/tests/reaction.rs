@@ -40,7 +40,16 @@ fn picked_up(world: &mut World, n: u128) {
     };
     assert_eq!(tell(world, claimed), []);
     let worktree = worktree(&world.task);
-    assert_eq!(tell(world, Fact::Prepared { worktree }), []);
+    assert_eq!(
+        tell(
+            world,
+            Fact::Prepared {
+                worktree,
+                rebuilt: None
+            }
+        ),
+        []
+    );
 }
 
 fn ends(world: &mut World, n: u128, outcome: Outcome) -> Vec<Occurrence> {

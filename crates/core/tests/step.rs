@@ -198,7 +198,7 @@ proptest! {
                     assert_eq!(current_intent(before), None);
                 }
                 Fact::MessageAccepted { message } => assert!(before.unread.contains(message)),
-                Fact::Prepared { worktree } => {
+                Fact::Prepared { worktree, .. } => {
                     assert_eq!(Some(worktree.worker), before.holder);
                     assert!(worktree.made_by <= before.epoch);
                 }
@@ -710,7 +710,13 @@ fn lands_in_a_helpful_world(world: &mut World) -> usize {
             }
             State::Preparing { .. } => {
                 let worktree = worktree(&task);
-                (claim, Fact::Prepared { worktree })
+                (
+                    claim,
+                    Fact::Prepared {
+                        worktree,
+                        rebuilt: None,
+                    },
+                )
             }
             State::Working { .. } if !task.unread.is_empty() => (
                 claim,
@@ -797,7 +803,13 @@ fn a_paused_task_over_its_budget_can_still_be_given_up() {
     let worktree = worktree(&world.task);
     let claim = holder(&world.task);
     world
-        .record(claim.clone(), Fact::Prepared { worktree })
+        .record(
+            claim.clone(),
+            Fact::Prepared {
+                worktree,
+                rebuilt: None,
+            },
+        )
         .expect("preparing");
     let total = common::facts::tokens(5);
     world

@@ -90,7 +90,10 @@ impl Story {
             run: run(n),
         });
         let worktree = worktree(&self.0.task);
-        self.tell(Fact::Prepared { worktree })
+        self.tell(Fact::Prepared {
+            worktree,
+            rebuilt: None,
+        })
     }
 
     fn run_ends(&mut self, n: u128, outcome: Outcome) -> Vec<Effect> {
@@ -195,7 +198,10 @@ fn a_task_is_worked_on_verified_approved_and_landed() {
     });
     assert_eq!(verbs(&asked), ["prepare_worktree"]);
     let worktree = worktree(&story.0.task);
-    let asked = story.tell(Fact::Prepared { worktree });
+    let asked = story.tell(Fact::Prepared {
+        worktree,
+        rebuilt: None,
+    });
     assert_eq!(verbs(&asked), ["start_run"]);
     assert_eq!(verbs(&story.done(1, 10)), ["run_gates"]);
     assert!(story.gate_says(10, Verdict::Pass).is_empty());
@@ -591,7 +597,10 @@ fn a_lost_claim_is_picked_up_by_another_worker_and_continued() {
     });
     assert_eq!(story.0.task.holder, Some(worker(2)));
     let worktree = worktree(&story.0.task);
-    story.tell(Fact::Prepared { worktree });
+    story.tell(Fact::Prepared {
+        worktree,
+        rebuilt: None,
+    });
     let late = Fact::RunFinished {
         run: run(1),
         outcome: Outcome::Empty,
@@ -792,6 +801,7 @@ fn nothing_stops_a_landing_under_way() {
             message: message(1),
         },
         Fact::HeadMoved { commit: commit(11) },
+        Fact::TargetRewritten { commit: commit(10) },
         Fact::PromptGiven {
             message: message(1),
         },
@@ -810,6 +820,47 @@ fn nothing_stops_a_landing_under_way() {
         },
     ] {
         assert_eq!(story.refuses(fact), Refusal::LandingUnderWay);
+    }
+}
+
+#[test]
+fn a_change_whose_target_was_rewritten_is_rebuilt_and_verified_again() {
+    for mut story in [Story::in_review(), Story::landing(Policy::default())] {
+        assert_eq!(
+            story.refuses(Fact::TargetRewritten { commit: commit(11) }),
+            Refusal::Outdated(What::Commit)
+        );
+        story.tell(Fact::TargetRewritten { commit: commit(10) });
+        assert!(matches!(
+            story.0.task.state,
+            State::Queued {
+                purpose: Purpose::Verify { .. },
+                delay: Some(Delay::TargetRewritten),
+                ..
+            }
+        ));
+        story.tell(Fact::Claimed {
+            worker: worker(1),
+            run: run(2),
+        });
+        let asked = story.tell(Fact::Prepared {
+            worktree: worktree(&story.0.task),
+            rebuilt: Some(commit(12)),
+        });
+        assert!(
+            asked
+                .iter()
+                .any(|asked| asked.action == Action::RunGates { commit: commit(12) })
+        );
+        assert_eq!(story.0.task.head, Some(commit(12)));
+        story.gate_says(12, Verdict::Pass);
+        assert_eq!(
+            story.refuses(Fact::Approved { commit: commit(10) }),
+            Refusal::Outdated(What::Commit),
+            "an approval of the commit before does not count for the rebuilt one"
+        );
+        story.tell(Fact::Approved { commit: commit(12) });
+        assert_eq!(story.0.task.state.kind(), StateKind::Landing);
     }
 }
 
@@ -1097,7 +1148,10 @@ fn a_prompt_given_while_only_gates_are_due_is_worked_on() {
         }
         let asked = if story.is(StateKind::Preparing) {
             let worktree = worktree(&story.0.task);
-            story.tell(Fact::Prepared { worktree })
+            story.tell(Fact::Prepared {
+                worktree,
+                rebuilt: None,
+            })
         } else {
             story.picked_up(2)
         };
@@ -1301,6 +1355,7 @@ fn a_worktree_that_another_replaces_is_removed() {
     });
     let asked = story.tell(Fact::Prepared {
         worktree: worktree(&story.0.task),
+        rebuilt: None,
     });
     assert_eq!(verbs(&asked), ["remove_worktree", "start_run"]);
     assert_eq!(asked[0].worker, Some(worker(1)));
@@ -1325,7 +1380,10 @@ fn a_worktree_that_is_not_the_holders_is_refused() {
     };
     for worktree in [elsewhere, made_by_nobody] {
         assert_eq!(
-            story.refuses(Fact::Prepared { worktree }),
+            story.refuses(Fact::Prepared {
+                worktree,
+                rebuilt: None
+            }),
             Refusal::ForeignWorktree
         );
     }

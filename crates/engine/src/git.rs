@@ -7,6 +7,7 @@
 mod ask;
 mod blame;
 mod bring;
+mod change_base;
 mod commit;
 mod copy;
 mod diff;
@@ -37,6 +38,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 pub use blame::{Hunk, Origin, joined};
+pub use change_base::{Rebuild, Rebuilt};
 pub use commit::{CommitWith, Committed, Oddity};
 pub use copy::{Copied, Skip, copy_ignored};
 pub use diff::{FileObject, FileStat, Patch, Side};

@@ -33,6 +33,7 @@ mod setup;
 mod start;
 pub mod supervise;
 mod tail;
+mod targets;
 mod words;
 
 pub use error::{EngineError, Result};

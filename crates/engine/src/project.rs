@@ -20,6 +20,7 @@ use crate::files;
 use crate::gate::content::Covered;
 use crate::git::{Door, FileObject, FileStat, Repo, Side};
 use crate::paths::Paths;
+use crate::targets::Targets;
 use std::sync::Arc;
 
 /// How much of a patch is searched for what it does to tests.
@@ -42,6 +43,8 @@ pub(crate) struct Project {
     committed: Mutex<Option<(CommitId, Option<Vec<u8>>)>>,
     /// What gates cover in trees.
     pub(crate) covered: Covered,
+    /// Which commits were part of its target branches.
+    pub(crate) targets: Targets,
     /// Why nothing starts, as last said.
     complaint: Mutex<Option<String>>,
 }
@@ -69,6 +72,8 @@ impl Project {
                 base
             }
         };
+        let targets = paths.state().join("targets");
+        let targets = Targets::load(targets.join(format!("{}.json", record.id)));
         Ok(Self {
             record,
             repo,
@@ -76,6 +81,7 @@ impl Project {
             rules: Mutex::default(),
             committed: Mutex::default(),
             covered: Covered::default(),
+            targets,
             complaint: Mutex::default(),
         })
     }
@@ -121,16 +127,17 @@ impl Project {
     }
 
     /// What tasks for a branch build on: where it is, or where it was last seen on the remote that
-    /// decides, if that is further.
+    /// decides, if that is further. That is recorded as part of the branch.
     pub(crate) async fn ground(&self, config: &Config, branch: &str) -> Result<CommitId> {
-        let local = self.repo.require_tip(branch).await?;
+        let mut tip = self.repo.require_tip(branch).await?;
         if let Some(remote) = &config.queue.remote
             && let Some(theirs) = self.repo.fetched(remote, branch).await?
-            && self.repo.is_ancestor(&local, &theirs).await?
+            && self.repo.is_ancestor(&tip, &theirs).await?
         {
-            return Ok(theirs);
+            tip = theirs;
         }
-        Ok(local)
+        self.observe(branch, &tip).await?;
+        Ok(tip)
     }
 
     /// The rules as they are now.
@@ -195,6 +202,7 @@ impl Project {
 
     /// The base has moved by our own hand: where that left the rules' file alone, they are still known.
     pub(crate) async fn moved(&self, branch: &str, old: &CommitId, new: &CommitId) {
+        self.targets.advanced(branch, old, new);
         if branch != self.base {
             return;
         }
@@ -223,20 +231,14 @@ impl Project {
         }
     }
 
-    /// Where a task's own change begins: what landed on the base meanwhile is not its doing.
-    pub(crate) async fn beginning(&self, base: &CommitId, head: &CommitId) -> Result<CommitId> {
-        let common = self.repo.merge_base(base, head).await?;
-        Ok(common.unwrap_or_else(|| base.clone()))
-    }
-
-    /// What a commit changes since its task began.
+    /// What a task's own commits change.
     pub(crate) async fn change(
         &self,
         task: &Task,
-        base: &CommitId,
+        recorded: &CommitId,
         head: &CommitId,
     ) -> Result<Change> {
-        let from = self.beginning(base, head).await?;
+        let from = self.change_base(task, Some(recorded), head).await?.commit;
         let files = self.repo.numstat(&from, Side::Commit(head)).await?;
         let names = |file: &FileStat| file.was.clone().into_iter().chain([file.path.clone()]);
         let mut names = files.iter().flat_map(names);

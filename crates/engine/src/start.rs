@@ -20,12 +20,15 @@ use crate::paths::Paths;
 use crate::project::Project;
 use crate::{
     dispatch, drive, effects, files, git, land, notify, radar, reaction, renew, retain, tail,
+    targets,
 };
 
 /// More digits than any process id has.
 const PID_MAX: u64 = 20;
 /// How often leases of others are looked at.
 const EXPIRE_EVERY: Duration = Duration::from_secs(10);
+/// How often it is noticed that a person rewrote a target branch.
+const TARGETS_EVERY: Duration = Duration::from_secs(2);
 const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
 /// How long git commands of a killed engine get to finish.
 const ORPHANS_GET: Duration = Duration::from_millis(500);
@@ -197,6 +200,7 @@ pub(crate) fn loops(inner: &Arc<Inner>) {
     spawn(inner, reaction::run);
     spawn(inner, radar::run);
     spawn(inner, |inner| every(inner, EXPIRE_EVERY, expire));
+    spawn(inner, |inner| every(inner, TARGETS_EVERY, targets::watch));
     spawn(inner, |inner| every(inner, RETAIN_EVERY, retain::run));
 }
 

@@ -99,6 +99,7 @@ impl Fixture {
                     worker: ANN,
                     base: commit('a'),
                 },
+                rebuilt: None,
             },
             Fact::RunFinished {
                 run,

@@ -41,7 +41,12 @@ pub(super) fn claimed(change: &mut Change<'_>, worker: WorkerId, run: RunId) -> 
     Ok(())
 }
 
-pub(super) fn prepared(change: &mut Change<'_>, worktree: &Worktree, policy: &Policy) -> Decided {
+pub(super) fn prepared(
+    change: &mut Change<'_>,
+    worktree: &Worktree,
+    rebuilt: Option<&CommitId>,
+    policy: &Policy,
+) -> Decided {
     let State::Preparing { run, purpose } = change.state() else {
         return Err(Refusal::WrongState);
     };
@@ -54,9 +59,14 @@ pub(super) fn prepared(change: &mut Change<'_>, worktree: &Worktree, policy: &Po
     {
         change.ask_machine(old.worker, Action::RemoveWorktree { worktree: old });
     }
+    if let Some(rebuilt) = rebuilt
+        && change.task.head.is_some()
+    {
+        change.task.head = Some(rebuilt.clone());
+    }
     match purpose {
         Purpose::Verify { commit } if change.task.unread.is_empty() => {
-            verify(change, commit.clone());
+            verify(change, rebuilt.unwrap_or(commit).clone());
         }
         Purpose::Verify { .. } => start(change, *run, Purpose::FollowUp, policy),
         _ => start(change, *run, purpose.clone(), policy),

@@ -10,7 +10,7 @@ use crate::gate::GateKind;
 use crate::id::{CommitId, IntentId};
 use crate::name::GateName;
 use crate::policy::Policy;
-use crate::state::{Approval, Failure, LandingIntent, Purpose, State};
+use crate::state::{Approval, Delay, Failure, LandingIntent, Purpose, State};
 use crate::text::Note;
 use crate::time::Roll;
 
@@ -32,6 +32,27 @@ pub(super) fn head_moved(change: &mut Change<'_>, commit: &CommitId) -> Decided 
     change.task.head = Some(commit.clone());
     change.queue(Purpose::Verify {
         commit: commit.clone(),
+    });
+    Ok(())
+}
+
+/// The change must be rebuilt on the target, and its gates run again. An approval was of the commit
+/// that can no longer land: the review rule decides anew.
+pub(super) fn target_rewritten(change: &mut Change<'_>, commit: &CommitId) -> Decided {
+    match change.state() {
+        State::Review {
+            commit: current, ..
+        } if current == commit => {}
+        State::Review { .. } => return Err(Refusal::Outdated(What::Commit)),
+        _ => drop(require_no_intent(change, commit)?),
+    }
+    let run_at = change.at;
+    change.go(State::Queued {
+        purpose: Purpose::Verify {
+            commit: commit.clone(),
+        },
+        run_at,
+        delay: Some(Delay::TargetRewritten),
     });
     Ok(())
 }

@@ -74,6 +74,7 @@ pub(crate) fn usual_actor(task: &Task, fact: &Fact) -> Actor {
             Fact::Claimed { .. } | Fact::LeaseExpired { .. } | Fact::HeadMoved { .. } => {
                 Actor::Woodward
             }
+            Fact::TargetRewritten { .. } => Actor::Woodward,
             _ => person(),
         },
     }
@@ -109,9 +110,15 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
         },
         Fact::Prepared {
             worktree: super::worktree(task),
+            rebuilt: None,
+        },
+        Fact::Prepared {
+            worktree: super::worktree(task),
+            rebuilt: Some(moved.clone()),
         },
         Fact::Prepared {
             worktree: super::new_worktree(task),
+            rebuilt: None,
         },
         Fact::AgentAsked {
             run: current,
@@ -141,6 +148,9 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
         },
         Fact::HeadMoved {
             commit: moved.clone(),
+        },
+        Fact::TargetRewritten {
+            commit: seen.clone(),
         },
         Fact::IntentRecorded {
             intent: intent(fresh),
@@ -291,13 +301,14 @@ pub(crate) fn spoil(way: u32, (actor, fact): (Actor, Fact)) -> (Actor, Fact) {
 fn with_other_ids(way: u32, mut fact: Fact) -> Fact {
     const OTHER: u128 = 0xdead;
     match &mut fact {
-        Fact::Prepared { worktree } if way.is_multiple_of(2) => worktree.worker = worker(OTHER),
-        Fact::Prepared { worktree } => worktree.made_by = worktree.made_by.next(),
+        Fact::Prepared { worktree, .. } if way.is_multiple_of(2) => worktree.worker = worker(OTHER),
+        Fact::Prepared { worktree, .. } => worktree.made_by = worktree.made_by.next(),
         Fact::AgentAsked { run: named, .. }
         | Fact::Spent { run: named, .. }
         | Fact::RunFinished { run: named, .. } => *named = run(OTHER),
         Fact::GatesFinished { commit: named, .. }
         | Fact::Approved { commit: named }
+        | Fact::TargetRewritten { commit: named }
         | Fact::IntentRecorded { commit: named, .. }
         | Fact::LandingConflicted { commit: named, .. }
         | Fact::LandingFailed { commit: named, .. }

@@ -12,7 +12,7 @@ use woodward_store::RunState;
 
 use super::{Driver, Scene};
 use crate::error::{EngineError, Result};
-use crate::git::{Removal, WorktreeSpec};
+use crate::git::{Rebuild, Rebuilt, Removal, WorktreeSpec};
 use crate::project::Project;
 use crate::setup::{self, Setup};
 use crate::{effects, files, run_env, supervise};
@@ -39,9 +39,9 @@ impl Driver {
         purpose: &Purpose,
     ) -> Result<bool> {
         match self.make_ready(scene, run, purpose).await {
-            Ok(worktree) => {
-                self.report(&scene.config, Fact::Prepared { worktree })
-                    .await
+            Ok((worktree, rebuilt)) => {
+                let fact = Fact::Prepared { worktree, rebuilt };
+                self.report(&scene.config, fact).await
             }
             Err(error) if error.is_stale() || self.handle.cancel.is_cancelled() => Err(error),
             Err(error) => {
@@ -69,7 +69,12 @@ impl Driver {
         Ok(false)
     }
 
-    async fn make_ready(&self, scene: &Scene, run: RunId, purpose: &Purpose) -> Result<Worktree> {
+    async fn make_ready(
+        &self,
+        scene: &Scene,
+        run: RunId,
+        purpose: &Purpose,
+    ) -> Result<(Worktree, Option<CommitId>)> {
         let Scene {
             task,
             project,
@@ -92,6 +97,7 @@ impl Driver {
             None => self.create(scene, &path).await?,
         };
         self.set_up(scene, &worktree, run, &path).await?;
+        let rebuilt = self.rebuild(scene, &mut worktree, &path, purpose).await?;
         if let Purpose::Conflict { .. } | Purpose::Fix { .. } = purpose {
             // What lands is the merged tree: that is what the agent must see and repair.
             let onto = project.ground(config, &task.spec.base).await?;
@@ -102,7 +108,70 @@ impl Driver {
             // What others have landed is not this task's change.
             worktree.base = onto;
         }
-        Ok(worktree)
+        Ok((worktree, rebuilt))
+    }
+
+    /// Rebuilds the task's change if its target was rewritten; says on which commit it is then. With
+    /// uncommitted work of an earlier run in the worktree that waits until the work is committed.
+    async fn rebuild(
+        &self,
+        scene: &Scene,
+        worktree: &mut Worktree,
+        path: &Path,
+        purpose: &Purpose,
+    ) -> Result<Option<CommitId>> {
+        let Scene {
+            task,
+            project,
+            config,
+        } = scene;
+        let repo = &project.repo;
+        let place = repo.worktree(path, &worktree.branch)?;
+        let now = crate::clock::now();
+        repo.undo_cut_off(&place, task.name.as_str(), now).await?;
+        let onto = project.ground(config, &task.spec.base).await?;
+        let head = repo.require_tip(&worktree.branch).await?;
+        let recorded = worktree.base.clone();
+        let base = project.change_base(task, Some(&recorded), &head).await?;
+        if base.on_target {
+            // A daemon that was killed may have rebuilt it without saying so.
+            return Ok(match purpose {
+                Purpose::Verify { commit } if *commit != head => {
+                    let before = project.change_base(task, Some(&recorded), commit).await?;
+                    (!before.on_target).then_some(head)
+                }
+                _ => None,
+            });
+        }
+        let may_reset = match purpose {
+            Purpose::Verify { .. } | Purpose::Conflict { .. } | Purpose::Fix { .. } => true,
+            _ => repo.is_pristine(&place).await,
+        };
+        if !may_reset {
+            return Ok(None);
+        }
+        let keep_conflicts = matches!(purpose, Purpose::Conflict { .. } | Purpose::Fix { .. });
+        let rebuild = Rebuild {
+            base: &base.commit,
+            head: &head,
+            onto: &onto,
+            task: task.name.as_str(),
+            now,
+        };
+        let rebuilt = repo.rebuild_in(&place, &rebuild, keep_conflicts).await?;
+        tracing::info!(task = %task.name, base = %base.commit, %onto, ?rebuilt, "its target was rewritten");
+        match rebuilt {
+            Rebuilt::Commit(commit) => {
+                worktree.base = onto;
+                Ok(Some(commit))
+            }
+            Rebuilt::Conflict(_) => {
+                if keep_conflicts {
+                    worktree.base = onto;
+                }
+                Ok(None)
+            }
+        }
     }
 
     /// Agents of earlier claims on this machine are gone before a new one may touch the worktree.

@@ -31,9 +31,14 @@ impl Driver {
         } = scene;
         let look = gate::job_name(self.handle.epoch, task.since);
         let dir = self.inner.options.paths.gates(task.id, commit).join(&look);
-        let change = match &task.worktree {
-            Some(worktree) => project.change(task, &worktree.base, commit).await?,
-            None => Change::default(),
+        let (change, base) = match &task.worktree {
+            Some(worktree) => {
+                let recorded = &worktree.base;
+                let base = project.change_base(task, Some(recorded), commit).await?;
+                let change = project.change(task, recorded, commit).await?;
+                (change, Some(base.commit))
+            }
+            None => (Change::default(), None),
         };
         let tree = project.repo.tree_of(commit).await?;
         let path = project.worktree(&task.name);
@@ -47,7 +52,7 @@ impl Driver {
             env: run_env::of_gates(&self.inner, project, config, task, &path),
             mark: format!("{}-{look}", task.id),
             changed: task.worktree.as_ref().map(|_| change.paths()),
-            base: task.worktree.as_ref().map(|worktree| worktree.base.clone()),
+            base,
             fresh: false,
         };
         let mut ground = Ground::new(&self.inner, project, config, commit, Use::Verify, dir);

@@ -525,13 +525,18 @@ impl Driver {
                 note: Note::from(format!("conflict markers are left in {}", left.join(", "))),
             });
         }
-        // A result is what differs from where the task began; an answer to a later wish may also
-        // change nothing.
+        // A result is what differs from the target; an answer to a later wish may also change nothing.
         let before = match purpose {
-            Purpose::First | Purpose::Retry | Purpose::Continue => &worktree.base,
-            _ => &begun.head,
+            Purpose::First | Purpose::Retry | Purpose::Continue if head == worktree.base => {
+                head.clone()
+            }
+            Purpose::First | Purpose::Retry | Purpose::Continue => {
+                let recorded = Some(&worktree.base);
+                project.change_base(task, recorded, &head).await?.commit
+            }
+            _ => begun.head.clone(),
         };
-        Ok(if head == *before {
+        Ok(if head == before {
             Outcome::Empty
         } else {
             Outcome::Done { commit: head }

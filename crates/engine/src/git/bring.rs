@@ -27,15 +27,9 @@ impl Repo {
     ) -> Result<(), GitError> {
         self.clear_locks_of(worktree).await?;
         let mark = worktree.admin.join(UNDER_WAY);
-        if mark.exists() {
-            let why = "bringing in the target branch was cut off";
-            self.snapshot(worktree, task, why, now).await?;
-            // Only what the index knows is reset: files that git had just written are not, yet.
-            for args in [&["add", "--all"][..], &["reset", "--hard", "--quiet"]] {
-                let git = self.git_in(worktree, args).write();
-                git.timeout(MERGE_MAX).run().await?;
-            }
-        } else if worktree.admin.join("MERGE_HEAD").exists() {
+        if !self.undo_cut_off(worktree, task, now).await?
+            && (worktree.admin.join("MERGE_HEAD").exists() || self.has_unmerged(worktree).await?)
+        {
             return Ok(());
         }
         fs::write(&mark, "").at("write", &mark)?;

@@ -81,6 +81,61 @@ impl Repo {
         None
     }
 
+    /// Where the history of `head` leaves that of these tips, if it is known that nothing but straight
+    /// lines lead from all of them to `base`.
+    pub(crate) fn known_fork(
+        &self,
+        head: &CommitId,
+        base: &CommitId,
+        tips: &[CommitId],
+    ) -> Option<CommitId> {
+        let own = self.known_line(base, head)?;
+        let mut newest = own.len();
+        for tip in tips {
+            let theirs = self.known_line(base, tip)?;
+            let shared = own.iter().position(|commit| theirs.contains(commit));
+            newest = newest.min(shared.unwrap_or(own.len()));
+        }
+        Some(own.get(newest).unwrap_or(base).clone())
+    }
+
+    /// The commits from `head` down to `base`, without it, if it is known that there is nothing but a
+    /// straight line between them.
+    fn known_line(&self, base: &CommitId, head: &CommitId) -> Option<Vec<CommitId>> {
+        let commits = lock(&self.place.known.commits);
+        let mut line = Vec::new();
+        let mut at = head;
+        while at != base {
+            if line.len() >= STEPS_MAX as usize {
+                return None;
+            }
+            line.push(at.clone());
+            let [parent] = &commits.get(at)?.parents.as_ref()?[..] else {
+                return None;
+            };
+            at = parent;
+        }
+        Some(line)
+    }
+
+    /// Whether `old` is known to be on the first-parent line of `new`. `false` means only that it is not
+    /// known.
+    pub(crate) fn is_known_below(&self, old: &CommitId, new: &CommitId) -> bool {
+        let commits = lock(&self.place.known.commits);
+        let mut at = new;
+        for _ in 0..STEPS_MAX {
+            if at == old {
+                return true;
+            }
+            let facts = commits.get(at).and_then(|facts| facts.parents.as_ref());
+            match facts.and_then(|parents| parents.first()) {
+                Some(parent) => at = parent,
+                None => return false,
+            }
+        }
+        false
+    }
+
     /// The first parent of a commit, if it is known.
     pub(super) fn known_parent(&self, commit: &CommitId) -> Option<CommitId> {
         let commits = lock(&self.place.known.commits);

@@ -19,6 +19,20 @@ pub struct Landed {
 }
 
 impl Repo {
+    /// Whether a commit of `head` that `old` does not have says that it is of this landing.
+    pub(crate) async fn names_intent(
+        &self,
+        old: &CommitId,
+        head: &CommitId,
+        intent: &str,
+    ) -> Result<bool, GitError> {
+        let trailer = format!("--grep=Woodward-Intent: {intent}");
+        let range = format!("{old}..{head}");
+        let args = ["log", "-1", "--format=%H", "--fixed-strings", &trailer];
+        let found = self.git(args).arg("--end-of-options").arg(range);
+        Ok(!found.text().await?.is_empty())
+    }
+
     /// The changes between two commits of a branch, newest first; where paths are given, only those that
     /// touch them. One that joins several is told by what it joins.
     pub async fn landed(

@@ -114,17 +114,18 @@ pub enum Reversed {
     Conflict(Vec<String>),
 }
 
-enum Merged {
+pub(super) enum Merged {
     Clean(CommitId),
     Conflict(Vec<String>),
 }
 
-struct Pick {
-    id: CommitId,
-    parent: CommitId,
-    author: Signature,
-    date: String,
-    message: String,
+/// A commit to be made again on top of another one.
+pub(super) struct Pick {
+    pub(super) id: CommitId,
+    pub(super) parent: CommitId,
+    pub(super) author: Signature,
+    pub(super) date: String,
+    pub(super) message: String,
 }
 
 impl Repo {
@@ -229,7 +230,7 @@ impl Repo {
         let committed = git_date(spec.date);
         let mut on = spec.onto.clone();
         let mut on_tree = self.tree_of(&on).await?;
-        for pick in self.picks(spec).await? {
+        for pick in self.picks(&spec.onto, &spec.head).await? {
             let tree = match self.merge_trees(Some(&pick.parent), &on, &pick.id).await? {
                 Merged::Clean(tree) => TreeId::from(tree),
                 Merged::Conflict(files) => return Ok(Build::Conflict { files }),
@@ -257,9 +258,13 @@ impl Repo {
         })
     }
 
-    /// The first-parent commits of the branch, oldest first.
-    async fn picks(&self, spec: &BuildSpec) -> Result<Vec<Pick>, GitError> {
-        let range = format!("{}..{}", spec.onto, spec.head);
+    /// The first-parent commits of a branch that are not in another history, oldest first.
+    pub(super) async fn picks(
+        &self,
+        onto: &CommitId,
+        head: &CommitId,
+    ) -> Result<Vec<Pick>, GitError> {
+        let range = format!("{onto}..{head}");
         let count = format!("--max-count={}", PICKS_MAX + 1);
         let format = "--format=%H%n%P%n%an%n%ae%n%ad%n%B";
         let args = [
@@ -284,7 +289,7 @@ impl Repo {
         Ok(picks)
     }
 
-    async fn merge_trees(
+    pub(super) async fn merge_trees(
         &self,
         base: Option<&CommitId>,
         ours: &CommitId,
@@ -300,6 +305,12 @@ impl Repo {
             true => Merged::Clean(merge.tree),
             false => Merged::Conflict(merge.files),
         })
+    }
+
+    /// The tree of a merge of two commits, with conflict markers where they do not fit.
+    pub(super) async fn merged_tree(&self, a: &CommitId, b: &CommitId) -> Result<TreeId, GitError> {
+        let git = self.merging().arg(a.as_str()).arg(b.as_str());
+        Ok(MergeTree::of(&git.durable().run().await?)?.tree.into())
     }
 
     /// The command that merges without a checkout, but for what is merged. There is only this one:

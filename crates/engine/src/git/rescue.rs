@@ -94,7 +94,7 @@ impl Repo {
 
     /// Whether git says that there is nothing in a worktree beyond its commit, staged or not. Whatever
     /// keeps it from answering means no.
-    async fn is_pristine(&self, worktree: &Worktree) -> bool {
+    pub(crate) async fn is_pristine(&self, worktree: &Worktree) -> bool {
         if !worktree.path.is_dir() {
             return false;
         }

@@ -16,7 +16,13 @@ impl Right<'_> {
         for _ in 0..ROUNDS {
             let current = self.tip(&intent.branch).await?;
             let contains_new = match &current {
-                Some(current) => repo.is_ancestor(&intent.new, current).await?,
+                Some(current) if repo.is_ancestor(&intent.new, current).await? => true,
+                Some(current) if *current == intent.old => false,
+                // A person may have rebased the branch with the landing on it.
+                Some(current) => {
+                    let id = intent.id.to_string();
+                    repo.names_intent(&intent.old, current, &id).await?
+                }
                 None => false,
             };
             let seen = RefSeen {

@@ -39,6 +39,7 @@ impl Right<'_> {
         let repo = &self.project.repo;
         let local = repo.require_tip(branch).await?;
         let Some(remote) = self.remote().await? else {
+            self.project.observe(branch, &local).await?;
             return Ok(local);
         };
         let base = match seen {
@@ -51,6 +52,7 @@ impl Right<'_> {
             }
         };
         if repo.is_ancestor(&local, &base).await? {
+            self.project.observe(branch, &base).await?;
             return Ok(base);
         }
         let what = format!("your `{branch}` has commits that {remote} does not have");

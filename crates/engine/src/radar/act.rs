@@ -295,7 +295,15 @@ impl Work<'_> {
             (Some(place), None) => Side::Worktree(place),
             (None, None) => return String::new(),
         };
-        match repo.diff_of(&worktree.base, side, &paths, PATCH_MAX).await {
+        let base = match &head {
+            Some(head) => {
+                let recorded = Some(&worktree.base);
+                let found = self.project.change_base(other, recorded, head).await;
+                found.map_or_else(|_| worktree.base.clone(), |found| found.commit)
+            }
+            None => worktree.base.clone(),
+        };
+        match repo.diff_of(&base, side, &paths, PATCH_MAX).await {
             Ok(patch) => {
                 let mut text = String::from_utf8_lossy(&patch.text).into_owned();
                 if patch.cut {

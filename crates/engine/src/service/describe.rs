@@ -43,7 +43,19 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::DependencyFailed { reason, .. } => format!("a task it comes after {reason}"),
         Fact::DependencyReopened { .. } => "a task it comes after is worked on again".into(),
         Fact::Claimed { .. } => "claimed".into(),
-        Fact::Prepared { worktree } => format!("worktree ready on {}", worktree.branch),
+        Fact::Prepared {
+            worktree,
+            rebuilt: None,
+        } => format!("worktree ready on {}", worktree.branch),
+        Fact::Prepared {
+            worktree,
+            rebuilt: Some(commit),
+        } => format!(
+            "change rebuilt on {} as {}; worktree ready on {}",
+            short(&worktree.base),
+            short(commit),
+            worktree.branch
+        ),
         Fact::PrepareFailed { note, .. } => format!("the worktree could not be made ready: {note}"),
         Fact::AgentAsked { question, .. } => format!("the agent asks: {}", question.text),
         Fact::Answered { .. } => "the question was answered".into(),
@@ -69,6 +81,9 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::ChangesRequested { .. } => "changes were requested".into(),
         Fact::Brought { commit, .. } => format!("{} was brought and approved", short(commit)),
         Fact::HeadMoved { commit } => format!("its branch moved to {}", short(commit)),
+        Fact::TargetRewritten { .. } => {
+            "its target branch was rewritten; its change is rebuilt, and its gates run again".into()
+        }
         Fact::IntentRecorded { result, .. } => format!("landing as {}", short(result)),
         Fact::IntentVoided { .. } => "the target branch had moved; landing anew".into(),
         Fact::Landed { .. } => "landed".into(),

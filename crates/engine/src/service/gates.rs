@@ -128,7 +128,16 @@ impl Engine {
                 Problem::new(Code::Conflict, format!("{of} has no result yet"))
                     .hint(format!("woodward wait {of} --until ready"))
             })?;
-            let base = found.task.worktree.map(|worktree| worktree.base);
+            let recorded = found.task.worktree.as_ref().map(|worktree| &worktree.base);
+            let base = match recorded {
+                Some(_) => Some(
+                    project
+                        .change_base(&found.task, recorded, &head)
+                        .await?
+                        .commit,
+                ),
+                None => None,
+            };
             return Ok((head, base));
         }
         let commit = project.repo.resolve(of).await.map_err(|_| {

@@ -384,9 +384,16 @@ impl Engine {
             (_, Some(head)) => Side::Commit(head),
             _ => return Err(unchanged().into()),
         };
-        let base = match side {
-            Side::Commit(head) => project.beginning(&worktree.base, head).await?,
-            Side::Worktree(_) => worktree.base,
+        let tip = match side {
+            Side::Commit(head) => Some(head.clone()),
+            Side::Worktree(_) => project.repo.tip(&worktree.branch).await?,
+        };
+        let base = match tip {
+            Some(tip) => {
+                let recorded = Some(&worktree.base);
+                project.change_base(task, recorded, &tip).await?.commit
+            }
+            None => worktree.base,
         };
         let stats = stat_of(&project.repo.numstat(&base, side).await?);
         let (text, truncated) = if stat {

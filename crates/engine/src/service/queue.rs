@@ -18,7 +18,7 @@ use crate::clock;
 use crate::config::{Config, MergeStyle};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::git::Side;
+use crate::git::{Rebuild, Rebuilt, Side};
 use crate::land;
 use crate::project::Project;
 
@@ -283,7 +283,7 @@ impl Engine {
         }
         let mut steps = Vec::new();
         let mut freezes = HashMap::new();
-        let mut chains: HashMap<String, Vec<(TaskName, CommitId)>> = HashMap::new();
+        let mut chains: HashMap<String, Vec<Earlier>> = HashMap::new();
         for found in founds {
             let branch = found.task.spec.base.clone();
             if !chains.contains_key(&branch) {
@@ -301,7 +301,8 @@ impl Engine {
                 step.held = Some(format!("nothing lands on {branch}: {}", reason.as_str()));
             }
             if let (Some(commit), None) = (&step.commit, &step.refused) {
-                before.push((step.task.clone(), commit.clone()));
+                let Found { task, project, .. } = &found;
+                before.push(earlier(project, &found.config, task, commit).await?);
             }
             steps.push(step);
         }
@@ -309,17 +310,55 @@ impl Engine {
     }
 
     /// What is queued for a branch already.
-    async fn before(&self, project: &Project, branch: &str) -> Result<Vec<(TaskName, CommitId)>> {
+    async fn before(&self, project: &Project, branch: &str) -> Result<Vec<Earlier>> {
         let mut before = Vec::new();
+        let config = project.config().await?;
         for queued in self.inner.store.load_queue(project.id()).await? {
             if queued.entry.branch == branch
                 && let Some(task) = self.inner.store.load_task(queued.entry.task).await?
             {
-                before.push((task.name, queued.entry.commit));
+                before.push(earlier(project, &config, &task, &queued.entry.commit).await?);
             }
         }
         Ok(before)
     }
+}
+
+/// A task that lands before another one.
+struct Earlier {
+    name: TaskName,
+    /// Its own change on top of the branch; `None` if it does not fit there.
+    on_base: Option<CommitId>,
+}
+
+async fn earlier(
+    project: &Project,
+    config: &Config,
+    task: &Task,
+    commit: &CommitId,
+) -> Result<Earlier> {
+    let base = project.change_base(task, recorded(task), commit).await?;
+    let onto = project.ground(config, &task.spec.base).await?;
+    let rebuild = Rebuild {
+        base: &base.commit,
+        head: commit,
+        onto: &onto,
+        task: task.name.as_str(),
+        now: clock::now(),
+    };
+    let on_base = match project.repo.rebuild(&rebuild).await? {
+        Rebuilt::Commit(commit) => Some(commit),
+        Rebuilt::Conflict(_) => None,
+    };
+    Ok(Earlier {
+        name: task.name.clone(),
+        on_base,
+    })
+}
+
+/// The commit of the target that Woodward last made part of a task's branch.
+fn recorded(task: &Task) -> Option<&CommitId> {
+    task.worktree.as_ref().map(|worktree| &worktree.base)
 }
 
 fn not_queued(task: &Task) -> Problem {
@@ -362,7 +401,7 @@ fn is_written_anew(config: &Config, files: &[String]) -> bool {
 }
 
 /// What would happen to one task after those before it.
-async fn plan_one(found: &Found, before: &[(TaskName, CommitId)]) -> Result<PlannedMerge> {
+async fn plan_one(found: &Found, before: &[Earlier]) -> Result<PlannedMerge> {
     let Found {
         task,
         project,
@@ -370,7 +409,7 @@ async fn plan_one(found: &Found, before: &[(TaskName, CommitId)]) -> Result<Plan
     } = found;
     let repo = &project.repo;
     let branch = &task.spec.base;
-    let own = before.iter().position(|(name, _)| *name == task.name);
+    let own = before.iter().position(|earlier| earlier.name == task.name);
     let before = &before[..own.unwrap_or(before.len())];
     let mut step = PlannedMerge {
         task: task.name.clone(),
@@ -395,19 +434,21 @@ async fn plan_one(found: &Found, before: &[(TaskName, CommitId)]) -> Result<Plan
     step.commit = Some(commit.clone());
     let base = project.ground(config, branch).await?;
     let is_anothers = |files: &Vec<String>| !files.is_empty() && !is_written_anew(config, files);
-    step.conflicts = repo.conflicts(&base, &commit).await?;
+    let since = project.change_base(task, recorded(task), &commit).await?;
+    let since = since.commit;
+    step.conflicts = repo.change_conflicts(&since, &base, &commit).await?;
     if !is_anothers(&step.conflicts) {
         step.conflicts.clear();
-        for (name, other) in before {
-            let files = repo.conflicts(other, &commit).await?;
+        for Earlier { name, on_base } in before {
+            // One that does not fit the branch itself lands before nobody.
+            let Some(other) = on_base else { continue };
+            let files = repo.change_conflicts(&since, other, &commit).await?;
             if is_anothers(&files) {
                 step.conflicts_with = Some((name.clone(), files));
                 break;
             }
         }
     }
-    let since = repo.merge_base(&commit, &base).await?;
-    let since = since.unwrap_or_else(|| base.clone());
     let changed = repo.numstat(&since, Side::Commit(&commit)).await?;
     step.files = u32::try_from(changed.len()).unwrap_or(u32::MAX);
     let paths: Vec<String> = changed

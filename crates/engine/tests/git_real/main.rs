@@ -1,6 +1,7 @@
 //! The git part of the engine, with real git in temporary repositories.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod change_base;
 mod commit;
 mod copy;
 mod create;

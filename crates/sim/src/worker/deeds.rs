@@ -153,7 +153,14 @@ impl Worker {
             worker: self.id,
             base,
         };
-        self.report_on(env, effect, Fact::Prepared { worktree })
+        self.report_on(
+            env,
+            effect,
+            Fact::Prepared {
+                worktree,
+                rebuilt: None,
+            },
+        )
     }
 
     /// Starts the agent, unless it was started or stopped before.

@@ -367,6 +367,7 @@ pub fn prepared(task: &Task) -> Fact {
             worker: task.holder.expect("the task is claimed"),
             base: "0".repeat(40).parse().expect("40 hex digits"),
         },
+        rebuilt: None,
     }
 }
 

@@ -537,6 +537,7 @@ fn what_fits(task: &Task, choice: usize) -> Fact {
                     worker: task.holder.unwrap_or(WorkerId::new(fresh_uuid())),
                     base: commit(0),
                 },
+                rebuilt: None,
             },
         },
         State::Working { run, .. } | State::Waiting { run, .. } => match choice % 8 {

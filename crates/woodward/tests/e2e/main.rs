@@ -21,6 +21,7 @@ mod reactions;
 mod recover;
 mod remote;
 mod repositories;
+mod rewritten;
 mod scene;
 mod trouble;
 mod walk;

@@ -1,6 +1,6 @@
 //! Entries merged on top of those before them, and what is in the way of that. No checkout changes.
 
-use woodward_core::{CommitId, Fact, Task, TreeId};
+use woodward_core::{Actor, CommitId, Fact, Task, TreeId};
 use woodward_store::{Queued, fresh_uuid};
 
 use super::super::chain::{Added, Entry};
@@ -27,6 +27,15 @@ impl Line<'_> {
         }
         if self.right.has_moved(&task, &queued.entry.commit).await? {
             return Ok(false);
+        }
+        match self.is_rewritten(view, queued, &task).await {
+            Ok(false) => {}
+            Ok(true) => return Ok(false),
+            Err(error) if self.right.is_of_the_world(&error) => {
+                self.hold(queued, error.into_note().into()).await?;
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
         }
         let message = self.right.message(&task).await?;
         let repo = &self.right.project.repo;
@@ -61,6 +70,43 @@ impl Line<'_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the branch no longer has what an entry's change is based on. Then the entry leaves the
+    /// queue: its change is rebuilt on the branch and gated again, or goes to its agent if it conflicts.
+    /// Merging it as it is would bring back what was dropped from the branch.
+    async fn is_rewritten(&mut self, view: &View, queued: &Queued, task: &Task) -> Result<bool> {
+        let Right { inner, project, .. } = self.right;
+        let commit = &queued.entry.commit;
+        let recorded = task.worktree.as_ref().map(|worktree| &worktree.base);
+        let current = std::slice::from_ref(&view.base);
+        if project.only_grew(self.branch, recorded, current).await {
+            return Ok(false);
+        }
+        let base = project.change_base_on(task, recorded, commit, current);
+        let base = base.await?;
+        if base.on_target {
+            return Ok(false);
+        }
+        let files = project
+            .repo
+            .change_conflicts(&base.commit, &view.base, commit)
+            .await?;
+        tracing::info!(task = %task.name, base = %base.commit, ?files, "the branch was rewritten below it");
+        let commit = commit.clone();
+        if files.is_empty() {
+            let fact = Fact::TargetRewritten { commit };
+            match inner.record(task, Actor::Woodward, fact).await {
+                Err(error) if !error.is_repeated() => return Err(error),
+                _ => {}
+            }
+            self.aside.insert(key(queued));
+            return Ok(true);
+        }
+        met::save(self.right, task, &commit, &view.base).await?;
+        let fact = Fact::LandingConflicted { commit, files };
+        self.say(queued, task, fact, &view.config).await?;
+        Ok(true)
     }
 
     /// The merged tree, if both sides change files that a command writes anew and nothing else conflicts.
