@@ -17,6 +17,9 @@ pub struct ConflictsView {
     pub tasks: Vec<ConflictTask>,
     /// The pairs that meet, the worst first.
     pub pairs: Vec<PairView>,
+    /// Tasks that conflict with the branch that they land on: others have landed since they began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with_target: Vec<TargetConflict>,
     /// Tasks that wait for others because both are foreseen to touch the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingView>,
@@ -63,6 +66,17 @@ pub struct PairView {
     /// Whether only a real merge can say more: files were moved, or there is too much.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub unsure: bool,
+}
+
+/// A task that conflicts with the branch that it lands on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetConflict {
+    /// The task.
+    pub task: TaskName,
+    /// The branch.
+    pub branch: String,
+    /// The files that conflict, bounded.
+    pub files: Vec<FileVerdict>,
 }
 
 /// A task that waits for another.

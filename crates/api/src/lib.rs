@@ -22,7 +22,7 @@ mod task;
 pub use blame::{BlamePart, BlameTask, BlameView};
 pub use conflict::{
     ConflictTask, ConflictsView, ForeseenFile, ForeseenPair, MeetingNote, OverlapCheck, PairView,
-    WaitingView,
+    TargetConflict, WaitingView,
 };
 pub use cost::{CostAmount, CostView, RunCost};
 pub use gate::{

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use woodward_core::attention::Attention;
 use woodward_core::{CommitId, EventSeq, StateKind, TaskId, TaskName, Timestamp};
 
-use crate::conflict::MeetingNote;
+use crate::conflict::{MeetingNote, TargetConflict};
 use crate::project::ProjectView;
 
 /// A project at a glance.
@@ -84,6 +84,9 @@ pub struct TaskSummary {
     /// Tasks under way whose changes don't fit its own, the worst first; the first few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meets: Vec<MeetingNote>,
+    /// Where its change conflicts with the branch that it lands on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_conflict: Option<TargetConflict>,
 }
 
 /// How far a task is, from evidence.

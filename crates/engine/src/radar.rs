@@ -65,6 +65,8 @@ pub(crate) struct Published {
     pub(crate) sides: BTreeMap<TaskId, SideFacts>,
     /// Pairs that meet at all, the smaller id first.
     pub(crate) pairs: BTreeMap<(TaskId, TaskId), Verdict>,
+    /// Tasks whose change meets what landed since they began, and how.
+    pub(crate) with_target: BTreeMap<TaskId, Verdict>,
 }
 
 /// What is known of one task's change.

@@ -110,6 +110,8 @@ fn watched(heads: &[CommitId]) -> BTreeMap<usize, Watched> {
     let at = |head: &CommitId| Watched {
         seen: Seen::at(head.clone()),
         root: None,
+        base: None,
+        is_target: false,
     };
     heads.iter().map(at).enumerate().collect()
 }

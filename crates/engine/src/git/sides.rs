@@ -11,11 +11,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
-use woodward_core::CommitId;
 use woodward_core::radar::{Change, Entry, Side};
+use woodward_core::{CommitId, Timestamp};
 
+use super::door::Git;
 use super::error::GitError;
 use super::merge::MergeTree;
+use super::message::{Signature, git_date, signed};
 use super::os_path;
 use super::repo::{Repo, parse};
 use super::worktree::Worktree;
@@ -94,22 +96,27 @@ pub(crate) fn loose_name(bytes: &[u8]) -> String {
 }
 
 impl Repo {
-    /// Where branches left the trunk, in one process for all that are simple.
+    /// Where branches left the trunk, in one process for all that are simple. The trunk is its tip, first,
+    /// and whatever else was part of it.
     pub(crate) async fn forks(
         &self,
-        trunk: &CommitId,
+        trunk: &[CommitId],
         heads: &[CommitId],
     ) -> Result<HashMap<CommitId, Fork>, GitError> {
-        if heads.is_empty() {
+        let Some(tip) = trunk.first().filter(|_| !heads.is_empty()) else {
             return Ok(HashMap::new());
-        }
+        };
         let mut asked = self
             .git(["rev-list", "--parents"])
             .arg(format!("--max-count={COMMITS_MAX}"));
         for head in heads {
             asked = asked.arg(head.as_str());
         }
-        let answer = asked.arg("--not").arg(trunk.as_str()).run().await?;
+        asked = asked.arg("--not");
+        for commit in trunk {
+            asked = asked.arg(commit.as_str());
+        }
+        let answer = asked.run().await?;
         let text = answer.text();
         let mut parents: HashMap<&str, Vec<&str>> = HashMap::new();
         for line in text.lines() {
@@ -142,7 +149,7 @@ impl Repo {
                     .map(|commit| parse("rev-list", commit))
                     .transpose()?,
                 // It has merged the trunk: the last such merge counts.
-                _ => self.only_merge_base(trunk, head).await?,
+                _ => self.only_merge_base(tip, head).await?,
             };
             forks.insert(head.clone(), Fork { at, own });
         }
@@ -300,6 +307,45 @@ impl Repo {
             .await;
         let _ = fs::remove_dir_all(&scratch);
         Ok(MergeTree::of(&answer?)?.files)
+    }
+
+    /// Whether two changes, each from its base to its head, would conflict with each other on top of a
+    /// trunk, and in which files. Files in which one of them conflicts with the trunk itself are not
+    /// named: that is not the other's doing.
+    pub(crate) async fn would_conflict_on(
+        &self,
+        trunk: &CommitId,
+        [(a_base, a), (b_base, b)]: [(&CommitId, &CommitId); 2],
+    ) -> Result<Vec<String>, GitError> {
+        let scratch = self.corner().join(format!("{SCRATCH}{a}-{b}"));
+        let _ = fs::create_dir_all(&scratch);
+        let with = |git: Git| {
+            git.env("GIT_OBJECT_DIRECTORY", &scratch).env(
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                self.common_dir().join("objects"),
+            )
+        };
+        let merge = async |base: &CommitId, onto: &CommitId, head: &CommitId| {
+            let git = self.merging().arg(format!("--merge-base={base}"));
+            let git = with(git.arg(onto.as_str()).arg(head.as_str()));
+            MergeTree::of(&git.run().await?)
+        };
+        let conflicting = async {
+            let first = merge(a_base, trunk, a).await?;
+            let second = merge(b_base, trunk, b).await?;
+            let who = Signature::new("Woodward", "woodward@localhost");
+            let when = git_date(Timestamp(0));
+            let tree = first.tree.to_string();
+            let git = self.git(["commit-tree", &tree, "-p", trunk.as_str()]);
+            let git = signed(with(git), (&who, &when), (&who, &when));
+            let on_trunk = parse("commit-tree", &git.stdin("first\n").text().await?)?;
+            let mut both = merge(b_base, &on_trunk, b).await?.files;
+            both.retain(|file| !first.files.contains(file) && !second.files.contains(file));
+            Ok(both)
+        };
+        let answer = conflicting.await;
+        let _ = fs::remove_dir_all(&scratch);
+        answer
     }
 
     /// Removes what a killed engine left of its questions.

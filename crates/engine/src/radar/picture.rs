@@ -44,6 +44,11 @@ pub struct Watched {
     pub seen: Seen,
     /// The root of its worktree, where it has loose files.
     pub root: Option<PathBuf>,
+    /// Where its own change begins, if the branch that it lands on was rewritten; otherwise that is
+    /// where it left that branch.
+    pub base: Option<CommitId>,
+    /// Whether this is the branch that all others land on.
+    pub is_target: bool,
 }
 
 /// How much an update had to do.
@@ -65,8 +70,6 @@ pub struct Picture<Id> {
     repo: Repo,
     judged: BTreeMap<Id, Seen>,
     forks: HashMap<CommitId, Arc<Fork>>,
-    /// Where two places of the trunk meet; they never change.
-    bases: HashMap<(CommitId, CommitId), Option<CommitId>>,
     /// A side as it differs from a commit.
     views: HashMap<(Id, CommitId), Arc<Side>>,
     deltas: HashMap<Key, Arc<Delta>>,
@@ -86,9 +89,20 @@ struct Names {
 struct Pair<Id> {
     a: Id,
     b: Id,
-    /// What both are compared with; `None` where git must be asked.
-    base: Option<CommitId>,
+    /// What each of them is compared with: where its own change begins. `None` where git must be asked.
+    bases: Option<(CommitId, CommitId)>,
+    /// Whether one of them is the branch that all others land on.
+    with_target: bool,
     meeting: Meeting,
+}
+
+/// What git itself is asked about a pair.
+struct Asked<Id> {
+    key: (Id, Id),
+    heads: (CommitId, CommitId),
+    bases: Option<(CommitId, CommitId)>,
+    files: Vec<FileVerdict>,
+    calls: Vec<Call>,
 }
 
 impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
@@ -98,7 +112,6 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
             repo,
             judged: BTreeMap::new(),
             forks: HashMap::new(),
-            bases: HashMap::new(),
             views: HashMap::new(),
             deltas: HashMap::new(),
             names: BTreeMap::new(),
@@ -111,9 +124,13 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
         &self.verdicts
     }
 
-    /// What a side has changed since it left the trunk.
-    pub fn side(&self, id: Id) -> Option<Arc<Side>> {
-        let head = self.judged.get(&id)?.head.as_ref()?;
+    /// What a side's own change is.
+    pub fn own_change(&self, id: Id) -> Option<Arc<Side>> {
+        self.side(id, &self.judged)
+    }
+
+    fn side(&self, id: Id, seen: &BTreeMap<Id, Seen>) -> Option<Arc<Side>> {
+        let head = seen.get(&id)?.head.as_ref()?;
         let fork = self.forks.get(head)?.at.clone()?;
         self.views.get(&(id, fork)).cloned()
     }
@@ -147,13 +164,13 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
         self.judged.retain(|id, _| !changed.contains(id));
         self.judged.retain(|id, _| seen.contains_key(id));
 
-        self.find_forks(trunk, &seen).await?;
-        let mut pairs = self.find_bases(&stale, &seen).await?;
+        self.find_forks(trunk, now).await?;
+        let mut pairs = self.find_bases(&stale, now);
         self.find_views(&pairs, &changed, &seen).await?;
         for pair in &mut pairs {
-            if let Some(base) = &pair.base {
-                let a = self.views.get(&(pair.a, base.clone()));
-                let b = self.views.get(&(pair.b, base.clone()));
+            if let Some((x, y)) = &pair.bases {
+                let a = self.views.get(&(pair.a, x.clone()));
+                let b = self.views.get(&(pair.b, y.clone()));
                 if let (Some(a), Some(b)) = (a, b) {
                     pair.meeting = meet(a, b);
                 }
@@ -166,7 +183,7 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
             files,
             ..Work::default()
         };
-        self.judge(pairs, &seen, &mut work).await;
+        self.judge(trunk, pairs, &seen, &mut work).await;
         self.judged = seen;
         self.forget();
         Ok(work)
@@ -175,58 +192,65 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
     async fn find_forks(
         &mut self,
         trunk: &CommitId,
-        seen: &BTreeMap<Id, Seen>,
+        now: &BTreeMap<Id, Watched>,
     ) -> Result<(), GitError> {
-        let heads: BTreeSet<&CommitId> = seen.values().filter_map(|s| s.head.as_ref()).collect();
-        let unknown: Vec<CommitId> = heads
-            .into_iter()
-            .filter(|head| !self.forks.contains_key(*head))
-            .cloned()
+        let mut based: BTreeMap<&CommitId, Option<&CommitId>> = BTreeMap::new();
+        for watched in now.values() {
+            if let Some(head) = &watched.seen.head {
+                based.insert(head, watched.base.as_ref());
+            }
+        }
+        // A base that was found out only now counts from now on.
+        self.forks.retain(|head, fork| {
+            let base = based.get(head).copied().flatten();
+            base.is_none_or(|base| fork.at.as_ref() == Some(base))
+        });
+        let unknown: Vec<CommitId> = based
+            .keys()
+            .filter(|head| !self.forks.contains_key(**head))
+            .map(|head| (*head).clone())
             .collect();
-        let found = self.repo.forks(trunk, &unknown).await?;
-        self.forks
-            .extend(found.into_iter().map(|(head, fork)| (head, Arc::new(fork))));
+        let mut trunks: Vec<CommitId> = vec![trunk.clone()];
+        trunks.extend(based.values().copied().flatten().cloned());
+        let found = self.repo.forks(&trunks, &unknown).await?;
+        for (head, mut fork) in found {
+            if let Some(base) = based.get(&head).copied().flatten() {
+                fork.at = Some(base.clone());
+            }
+            self.forks.insert(head, Arc::new(fork));
+        }
         Ok(())
     }
 
-    /// What each pair is compared with.
-    async fn find_bases(
-        &mut self,
-        stale: &[(Id, Id)],
-        seen: &BTreeMap<Id, Seen>,
-    ) -> Result<Vec<Pair<Id>>, GitError> {
+    /// What each pair is compared with: each task with where its own change begins, so that what others
+    /// landed meanwhile is nobody's doing; the target with where the other one left it.
+    fn find_bases(&self, stale: &[(Id, Id)], now: &BTreeMap<Id, Watched>) -> Vec<Pair<Id>> {
         let fork = |id: &Id| {
-            let head = seen.get(id)?.head.as_ref()?;
-            self.forks.get(head).cloned()
+            let watched = now.get(id)?;
+            let fork = self.forks.get(watched.seen.head.as_ref()?)?;
+            Some((Arc::clone(fork), watched.is_target))
         };
         let mut pairs = Vec::with_capacity(stale.len());
         for (a, b) in stale {
-            let (Some(one), Some(other)) = (fork(a), fork(b)) else {
+            let (Some((one, a_target)), Some((other, b_target))) = (fork(a), fork(b)) else {
                 continue;
             };
             let apart = one.own.is_disjoint(&other.own);
-            let base = match (&one.at, &other.at) {
-                (Some(x), Some(y)) if apart && x == y => Some(x.clone()),
-                (Some(x), Some(y)) if apart => {
-                    let key = (x.min(y).clone(), x.max(y).clone());
-                    if let Some(known) = self.bases.get(&key) {
-                        known.clone()
-                    } else {
-                        let found = self.repo.only_merge_base(x, y).await?;
-                        self.bases.insert(key, found.clone());
-                        found
-                    }
-                }
+            let bases = match (&one.at, &other.at) {
+                (_, Some(y)) if a_target => Some((y.clone(), y.clone())),
+                (Some(x), _) if b_target => Some((x.clone(), x.clone())),
+                (Some(x), Some(y)) if apart => Some((x.clone(), y.clone())),
                 _ => None,
             };
             pairs.push(Pair {
                 a: *a,
                 b: *b,
-                base,
+                bases,
+                with_target: a_target || b_target,
                 meeting: Meeting::default(),
             });
         }
-        Ok(pairs)
+        pairs
     }
 
     /// How each side differs from what it is compared with, and from where it left the trunk.
@@ -238,9 +262,9 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
     ) -> Result<(), GitError> {
         let mut wanted: BTreeSet<(Id, CommitId)> = BTreeSet::new();
         for pair in pairs {
-            if let Some(base) = &pair.base {
-                wanted.insert((pair.a, base.clone()));
-                wanted.insert((pair.b, base.clone()));
+            if let Some((x, y)) = &pair.bases {
+                wanted.insert((pair.a, x.clone()));
+                wanted.insert((pair.b, y.clone()));
             }
         }
         for id in changed {
@@ -300,7 +324,7 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
             }
         };
         for pair in pairs {
-            let Some(base) = &pair.base else { continue };
+            let Some((x, y)) = &pair.bases else { continue };
             for (path, shared) in &pair.meeting.shared {
                 if !matches!(
                     shared,
@@ -308,7 +332,7 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
                 ) {
                     continue;
                 }
-                for id in [pair.a, pair.b] {
+                for (id, base) in [(pair.a, x), (pair.b, y)] {
                     if let Some(view) = self.views.get(&(id, base.clone())) {
                         want(id, path, view);
                     }
@@ -376,12 +400,21 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
         }
     }
 
-    async fn judge(&mut self, pairs: Vec<Pair<Id>>, seen: &BTreeMap<Id, Seen>, work: &mut Work) {
+    async fn judge(
+        &mut self,
+        trunk: &CommitId,
+        pairs: Vec<Pair<Id>>,
+        seen: &BTreeMap<Id, Seen>,
+        work: &mut Work,
+    ) {
         let mut asking = Vec::new();
         for pair in pairs {
             let key = (pair.a, pair.b);
             let (files, doubt) = self.files_of(&pair);
-            let calls = self.calls_of(pair.a, pair.b);
+            let calls = match pair.with_target {
+                true => Vec::new(),
+                false => self.calls_of(pair.a, pair.b),
+            };
             if files.is_empty() && calls.is_empty() && !doubt {
                 self.verdicts.remove(&key);
                 continue;
@@ -392,30 +425,55 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
                 (seen.loose.is_empty() && !seen.cut).then(|| seen.head.clone())?
             };
             if doubt && let (Some(a), Some(b)) = (clean(pair.a), clean(pair.b)) {
-                asking.push((key, a, b, files, calls));
+                asking.push(Asked {
+                    key,
+                    heads: (a, b),
+                    bases: pair.bases.clone(),
+                    files,
+                    calls,
+                });
             } else {
                 self.settle(key, Verdict::of(files, calls, doubt));
             }
         }
         work.asked = asking.len().min(ASKED_MAX);
         let late = asking.split_off(work.asked);
-        for (key, _, _, files, calls) in late {
-            self.settle(key, Verdict::of(files, calls, true));
+        for late in late {
+            self.settle(late.key, Verdict::of(late.files, late.calls, true));
         }
         let repo = self.repo.clone();
         let answers = futures_util::stream::iter(asking)
-            .map(|(key, a, b, files, calls)| {
+            .map(|asked| {
                 let repo = repo.clone();
                 async move {
-                    let said = repo.would_conflict(&a, &b).await;
-                    (key, said, files, calls)
+                    let (a, b) = &asked.heads;
+                    let said = match &asked.bases {
+                        Some((x, y)) if x != y => {
+                            let sides = [(x, a), (y, b)];
+                            repo.would_conflict_on(trunk, sides).await
+                        }
+                        _ => repo.would_conflict(a, b).await,
+                    };
+                    (asked, said)
                 }
             })
             .buffer_unordered(ASKED_AT_ONCE);
         let answers: Vec<_> = answers.collect().await;
-        for (key, said, files, calls) in answers {
+        for (asked, said) in answers {
+            let Asked {
+                key, files, calls, ..
+            } = asked;
             let verdict = match said {
-                Ok(said) => Verdict::of(as_git_says(files, said), calls, false),
+                Ok(mut said) => {
+                    // What only one of them changes conflicts with what others landed.
+                    let (a, b) = (self.side(key.0, seen), self.side(key.1, seen));
+                    if let (None, Some(a), Some(b)) = (&asked.bases, a, b) {
+                        said.retain(|path| {
+                            a.files.contains_key(path) && b.files.contains_key(path)
+                        });
+                    }
+                    Verdict::of(as_git_says(files, said), calls, false)
+                }
                 Err(error) => {
                     tracing::debug!(%error, "git could not be asked about two branches");
                     Verdict::of(files, calls, true)
@@ -435,16 +493,21 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
 
     /// What the files that both change say, and whether that leaves a doubt that git can settle.
     fn files_of(&self, pair: &Pair<Id>) -> (Vec<FileVerdict>, bool) {
-        let Some(base) = &pair.base else {
+        let Some((x, y)) = &pair.bases else {
             return (Vec::new(), true);
         };
         let mut doubt = pair.meeting.unsure.is_some();
         let mut files = Vec::new();
         for (path, shared) in &pair.meeting.shared {
             let changes = self
-                .delta_of(pair.a, base, path)
-                .zip(self.delta_of(pair.b, base, path));
+                .delta_of(pair.a, x, path)
+                .zip(self.delta_of(pair.b, y, path));
             let (level, clash, lines) = match (shared, changes) {
+                // Others landed changes of this file between their bases.
+                _ if x != y && self.old_of(pair.a, x, path) != self.old_of(pair.b, y, path) => {
+                    doubt = true;
+                    (Level::SameFiles, None, Vec::new())
+                }
                 (Shared::Alike, _) => (Level::Overlap, None, Vec::new()),
                 (Shared::Fits, _) => (Level::SameFiles, None, Vec::new()),
                 (Shared::Clashes(Clash::Added | Clash::Binary), Some((a, b)))
@@ -467,6 +530,12 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
             });
         }
         (files, doubt)
+    }
+
+    /// What a file was before a side changed it.
+    fn old_of(&self, id: Id, base: &CommitId, path: &str) -> Option<woodward_core::radar::Entry> {
+        let view = self.views.get(&(id, base.clone()))?;
+        view.files.get(path)?.old.clone()
     }
 
     fn delta_of(&self, id: Id, base: &CommitId, path: &str) -> Option<Arc<Delta>> {
@@ -498,13 +567,6 @@ impl<Id: Ord + Copy + std::hash::Hash> Picture<Id> {
             .filter_map(|seen| seen.head.as_ref())
             .collect();
         self.forks.retain(|head, _| heads.contains(head));
-        let places: HashSet<&CommitId> = self
-            .forks
-            .values()
-            .filter_map(|fork| fork.at.as_ref())
-            .collect();
-        self.bases
-            .retain(|(x, y), _| places.contains(x) && places.contains(y));
     }
 }
 

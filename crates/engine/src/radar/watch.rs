@@ -1,8 +1,8 @@
 //! Looking at what tasks under way have changed, as seldom as it can be.
 //!
 //! A branch's tip is a file; whether an agent does anything is seen by its output. Only where one of
-//! them says so, or after a while that grows, git is asked what differs in a worktree. A project with
-//! fewer than two tasks under way is not looked at.
+//! them says so, or after a while that grows, git is asked what differs in a worktree. A task that is
+//! alone is looked at only when its target branch has moved since it began.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -41,8 +41,15 @@ struct Watch {
     /// Tasks under way when the log was last read.
     tasks: Vec<Task>,
     sides: HashMap<TaskId, Looked>,
-    pictures: HashMap<String, Picture<TaskId>>,
+    pictures: HashMap<String, Picture<SideId>>,
     published: Published,
+}
+
+/// What is compared: the tasks, and the branch that they land on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum SideId {
+    Task(TaskId),
+    Target,
 }
 
 /// How a side was when it was last looked at.
@@ -133,7 +140,15 @@ impl Watch {
         for task in &self.tasks {
             groups.entry(task.spec.base.clone()).or_default().push(task);
         }
-        groups.retain(|_, tasks| tasks.len() > 1);
+        // A task alone can still conflict with what landed since it began.
+        groups.retain(|base, tasks| {
+            let tip = project.repo.loose_tip(base);
+            let is_behind = |task: &&Task| {
+                let recorded = task.worktree.as_ref().map(|worktree| &worktree.base);
+                tip.is_some() && recorded != tip.as_ref()
+            };
+            tasks.len() > 1 || tasks.iter().any(is_behind)
+        });
         for tasks in groups.values_mut() {
             tasks.sort_by_key(|task| task.id);
             tasks.truncate(SIDES_MAX);
@@ -173,21 +188,41 @@ impl Watch {
             let Some(trunk) = project.repo.tip(base).await? else {
                 continue;
             };
+            let was_rewritten = project.was_rewritten(base);
             let picture = self
                 .pictures
                 .entry(base.clone())
                 .or_insert_with(|| Picture::new(project.repo.clone()));
-            let sides: BTreeMap<TaskId, Watched> = tasks
-                .iter()
-                .filter_map(|id| Some((*id, self.sides.get(id)?.watched.clone())))
-                .collect();
+            let mut sides: BTreeMap<SideId, Watched> = BTreeMap::new();
+            for id in tasks {
+                let task = self.tasks.iter().find(|task| task.id == *id);
+                let (Some(task), Some(side)) = (task, self.sides.get(id)) else {
+                    continue;
+                };
+                let mut watched = side.watched.clone();
+                // While the branch only grows, where a task left it is where its change begins.
+                if let (true, Some(head)) = (was_rewritten, &watched.seen.head) {
+                    let recorded = task.worktree.as_ref().map(|worktree| &worktree.base);
+                    let found = project.change_base(task, recorded, head).await?;
+                    watched.base = Some(found.commit);
+                }
+                sides.insert(SideId::Task(*id), watched);
+            }
+            let target = Watched {
+                seen: Seen::at(trunk.clone()),
+                root: None,
+                base: None,
+                is_target: true,
+            };
+            sides.insert(SideId::Target, target);
             if let Err(error) = picture.update(&trunk, &sides).await {
                 // Perhaps a branch is gone; all of it is worked out anew next time.
                 *picture = Picture::new(project.repo.clone());
                 return Err(error.into());
             }
             for (id, watched) in &sides {
-                let side = picture.side(*id);
+                let SideId::Task(task) = id else { continue };
+                let side = picture.own_change(*id);
                 let files = side.iter().flat_map(|side| side.files.keys().cloned());
                 let facts = SideFacts {
                     base: base.clone(),
@@ -195,11 +230,19 @@ impl Watch {
                     loose: watched.seen.loose.len(),
                     cut: side.as_ref().is_some_and(|side| side.cut),
                 };
-                now.sides.insert(*id, facts);
+                now.sides.insert(*task, facts);
             }
-            let pairs = picture.verdicts().iter();
-            now.pairs
-                .extend(pairs.map(|(pair, verdict)| (*pair, verdict.clone())));
+            for (pair, verdict) in picture.verdicts() {
+                match *pair {
+                    (SideId::Task(a), SideId::Task(b)) => {
+                        now.pairs.insert((a, b), verdict.clone());
+                    }
+                    (SideId::Task(task), SideId::Target) => {
+                        now.with_target.insert(task, verdict.clone());
+                    }
+                    (SideId::Target, _) => {}
+                }
+            }
         }
         now.at = self.published.at;
         if now != self.published || now.at == woodward_core::Timestamp(0) {
@@ -288,6 +331,8 @@ async fn look(
     let watched = Watched {
         root: (!seen.loose.is_empty()).then_some(path),
         seen,
+        base: None,
+        is_target: false,
     };
     let same = known.is_some_and(|known| known.watched == watched);
     let pause = match known {

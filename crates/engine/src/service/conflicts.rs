@@ -5,7 +5,7 @@ use std::path::Path;
 
 use woodward_api::{
     Code, ConflictTask, ConflictsView, CreateTasks, ForeseenFile, ForeseenPair, MeetingNote,
-    OverlapCheck, PairView, Problem, WaitingView,
+    OverlapCheck, PairView, Problem, TargetConflict, WaitingView,
 };
 use woodward_core::radar::foresee::{HeldBack, Reach, common};
 use woodward_core::radar::{Clash, Level, Verdict};
@@ -50,6 +50,11 @@ impl Engine {
         let (foreseen, named) = self.foreseen(&project, &config, &published, &tasks).await?;
         pairs.extend(foreseen);
         pairs.sort_by(|x, y| (y.level, &x.a, &x.b).cmp(&(x.level, &y.a, &y.b)));
+        let mut on_target: Vec<TargetConflict> = tasks
+            .iter()
+            .filter_map(|task| with_target(task, published.with_target.get(&task.id)?))
+            .collect();
+        on_target.sort_by(|x, y| x.task.cmp(&y.task));
         let waiting = foresee::waiting(&self.inner, &project, &config, &tasks).await?;
         let waiting = waiting.into_iter().filter_map(|held| {
             Some(WaitingView {
@@ -80,6 +85,7 @@ impl Engine {
             at: (!published.sides.is_empty()).then_some(published.at),
             tasks: tasks.collect(),
             pairs,
+            with_target: on_target,
             waiting: waiting.collect(),
         })
     }
@@ -173,6 +179,15 @@ impl Engine {
             })
             .take(NOTES_MAX)
             .collect()
+    }
+
+    /// Where a task conflicts with the branch that it lands on.
+    pub(super) fn target_conflict(&self, task: &Task) -> Option<TargetConflict> {
+        if task.state.kind().is_finished() {
+            return None;
+        }
+        let published = self.inner.radar.of(task.project);
+        with_target(task, published.with_target.get(&task.id)?)
     }
 
     /// Why queued tasks wait for others, in words.
@@ -300,6 +315,16 @@ fn reason(held: &HeldBack, behind: &TaskName) -> String {
         "it starts after {behind} has landed: both {likely}touch {}",
         held.why.what
     )
+}
+
+/// What a verdict on a task and its target says, if they conflict.
+fn with_target(task: &Task, verdict: &Verdict) -> Option<TargetConflict> {
+    let files: Vec<_> = verdict.conflicts().cloned().collect();
+    (!files.is_empty()).then(|| TargetConflict {
+        task: task.name.clone(),
+        branch: task.spec.base.clone(),
+        files,
+    })
 }
 
 fn pair(a: &TaskName, b: &TaskName, verdict: &Verdict) -> PairView {

@@ -176,6 +176,7 @@ impl Engine {
             queue_position,
             held,
             meets: self.meets(task, &others.names),
+            target_conflict: self.target_conflict(task),
         }
     }
 }

@@ -15,6 +15,8 @@ fn at(head: &CommitId) -> Watched {
     Watched {
         seen: Seen::at(head.clone()),
         root: None,
+        base: None,
+        is_target: false,
     }
 }
 
@@ -133,7 +135,7 @@ async fn only_what_changed_is_looked_at_again() {
 }
 
 #[tokio::test]
-async fn branches_that_began_at_different_commits_are_compared_as_git_does() {
+async fn branches_that_began_at_different_commits_are_compared_by_their_own_changes() {
     let repo = TestRepo::with(&[("a", LINES), ("b", LINES)]);
     let early = branch(
         &repo,
@@ -161,14 +163,55 @@ async fn branches_that_began_at_different_commits_are_compared_as_git_does() {
     let trunk = tip(&repo, "main");
     let heads = [early, other, late, joined, caught_up];
     let mut picture = picture(&repo).await;
-    let sides = heads.iter().map(at).enumerate().collect();
+    let mut sides: BTreeMap<usize, Watched> = heads.iter().map(at).enumerate().collect();
+    let target = Watched {
+        is_target: true,
+        ..at(&trunk)
+    };
+    sides.insert(heads.len(), target);
     picture.update(&trunk, &sides).await.unwrap();
     for b in 0..heads.len() {
         for a in 0..b {
-            let said = merge_tree(repo.root(), &heads[a], &heads[b]);
-            assert_eq!(conflict_in(&picture, (a, b)), said, "{a} and {b}");
+            assert_eq!(
+                conflict_in(&picture, (a, b)),
+                [""; 0],
+                "{a} and {b}: what landed is not the other's doing"
+            );
         }
+        let said = merge_tree(repo.root(), &heads[b], &trunk);
+        assert_eq!(
+            conflict_in(&picture, (b, heads.len())),
+            said,
+            "{b} and main"
+        );
     }
+    assert_eq!(conflict_in(&picture, (0, heads.len())), ["a"]);
+}
+
+#[tokio::test]
+async fn changes_of_a_file_that_main_changed_between_are_compared_on_main() {
+    let repo = TestRepo::with(&[("a", LINES)]);
+    let early = branch(
+        &repo,
+        "early",
+        "main",
+        &[("a", &LINES.replace('1', "early"))],
+    );
+    repo.commit("main goes on", &[("a", &LINES.replace('5', "main"))]);
+    let main = LINES.replace('5', "main");
+    let clashes = branch(
+        &repo,
+        "clashes",
+        "main",
+        &[("a", &main.replace('1', "late"))],
+    );
+    let fits = branch(&repo, "fits", "main", &[("a", &main.replace('9', "late"))]);
+    let trunk = tip(&repo, "main");
+    let mut picture = picture(&repo).await;
+    let sides = BTreeMap::from([(1, at(&early)), (2, at(&clashes)), (3, at(&fits))]);
+    picture.update(&trunk, &sides).await.unwrap();
+    assert_eq!(conflict_in(&picture, (1, 2)), ["a"]);
+    assert_eq!(conflict_in(&picture, (1, 3)), [""; 0]);
 }
 
 #[tokio::test]

@@ -30,6 +30,7 @@ impl Conflicts {
                 .await?;
             let name = detail.task.name;
             view.pairs.retain(|pair| pair.a == name || pair.b == name);
+            view.with_target.retain(|one| one.task == name);
             view.waiting
                 .retain(|one| one.task == name || one.behind == name);
             let met: Vec<_> = view

@@ -31,6 +31,14 @@ pub(crate) fn conflicts(view: &ConflictsView, look: Look) -> String {
             answer += &of_pair(pair, look);
         }
     }
+    for one in &view.with_target {
+        let mark = look.paint(tone(Level::Conflict), sign(Level::Conflict));
+        let head = format!("{} conflicts with {}", one.task, one_line(&one.branch));
+        answer += &format!("\n{mark} {}\n", look.fit(&head, 2));
+        for file in one.files.iter().take(ENTRIES_MAX) {
+            answer += &format!("    {}\n", look.fit(&of_file(file), 4));
+        }
+    }
     for one in &view.waiting {
         let likely = if one.why.likely { "likely " } else { "" };
         let line = format!(
@@ -214,6 +222,12 @@ fn lines(view: &ConflictsView) -> String {
             answer += &format!("{}\t{}\t{}\t{entry}\n", pair.level, pair.a, pair.b);
         }
     }
+    for one in &view.with_target {
+        for file in one.files.iter().take(ENTRIES_MAX) {
+            let (branch, entry) = (one_line(&one.branch), of_file(file));
+            answer += &format!("target\t{}\t{branch}\t{entry}\n", one.task);
+        }
+    }
     for one in &view.waiting {
         answer += &format!(
             "waits\t{}\t{}\t{}\n",
@@ -339,6 +353,7 @@ mod tests {
                 task("docs", false),
             ],
             pairs: vec![conflict, calls, later],
+            with_target: Vec::new(),
             waiting: vec![WaitingView {
                 task: name("docs"),
                 behind: name("prices"),

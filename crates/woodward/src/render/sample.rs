@@ -46,6 +46,7 @@ pub(crate) fn task(
         queue_position: None,
         held: None,
         meets: Vec::new(),
+        target_conflict: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! `status`: what needs the person, then what runs, then what waits, then the rest.
 
-use woodward_api::{Load, MeetingNote, StatusView, TaskSummary};
+use woodward_api::{Load, MeetingNote, StatusView, TargetConflict, TaskSummary};
 use woodward_core::attention::Level;
 use woodward_core::radar;
 use woodward_core::{StateKind, Timestamp};
@@ -16,6 +16,8 @@ const NAME_SHARE: usize = 4;
 const AGENT_COLUMNS_MAX: usize = 12;
 const STATE_COLUMNS: usize = 10;
 const AGE_COLUMNS: usize = 4;
+/// The most files that are named of a conflict with the target branch.
+const TARGET_FILES_MAX: usize = 3;
 
 /// A part of the list.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -179,6 +181,10 @@ impl Table {
             };
             rows += &format!("    {}\n", look.paint(tone, &look.fit(&line, 4)));
         }
+        if let Some(conflict) = &task.target_conflict {
+            let line = with_target(conflict);
+            rows += &format!("    {}\n", look.paint(Tone::Bad, &look.fit(&line, 4)));
+        }
         rows
     }
 
@@ -199,6 +205,21 @@ impl Table {
             format!("    {}\n    ↳ {painted}\n", look.fit(&reason, 4))
         }
     }
+}
+
+/// Where a task conflicts with the branch that it lands on.
+pub(crate) fn with_target(conflict: &TargetConflict) -> String {
+    let files: Vec<String> = conflict.files.iter().map(|f| one_line(&f.path)).collect();
+    let shown = files.iter().take(TARGET_FILES_MAX).cloned();
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let more = match files.len().saturating_sub(TARGET_FILES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "conflicts with {}: {shown}{more}",
+        one_line(&conflict.branch)
+    )
 }
 
 /// How a task meets another.
@@ -301,6 +322,27 @@ mod tests {
 
         7 finished tasks not shown: woodward status --all
         "#);
+    }
+
+    #[test]
+    fn a_task_that_conflicts_with_its_target_says_so() {
+        let mut view = sample::status();
+        view.tasks
+            .retain(|task| task.name.as_str() == "dashboard-ui");
+        let file = |path: &str| radar::FileVerdict {
+            path: path.into(),
+            level: radar::Level::Conflict,
+            clash: None,
+            lines: vec![(4, 4)],
+        };
+        view.tasks[0].target_conflict = Some(TargetConflict {
+            task: view.tasks[0].name.clone(),
+            branch: "main".into(),
+            files: ["a", "b", "c", "d"].map(file).into(),
+        });
+        let shown = status(&view, Look::PLAIN);
+        let line = "\n    conflicts with main: a, b, c and 1 more\n";
+        assert!(shown.contains(line), "{shown}");
     }
 
     #[test]

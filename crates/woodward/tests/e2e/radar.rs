@@ -1,6 +1,6 @@
 //! The conflict radar: two agents that get in each other's way are seen while both still work.
 
-use woodward_api::{ConflictsView, OverlapCheck, PairView, ReactionEntry};
+use woodward_api::{ConflictsView, MergePlan, OverlapCheck, PairView, ReactionEntry};
 use woodward_core::radar::{Clash, Level};
 use woodward_testkit::TestRepo;
 use woodward_testkit::patience::until;
@@ -131,6 +131,45 @@ fn two_agents_in_one_function_are_seen_before_either_is_done() {
     for name in ["one", "two", "three"] {
         scene.give(&format!("{name}-done"));
     }
+}
+
+#[test]
+fn a_younger_task_is_not_blamed_for_what_landed_before_it() {
+    let scene = stage("");
+    create(&scene, "t1", "sed -i 's/^4$/one/' a.txt", &[]);
+    create(&scene, "t2", "sed -i 's/^4$/two/' a.txt", &[]);
+    scene.wait("t1", "review");
+    scene.land("t2");
+    let rules = std::fs::read_to_string(scene.root().join("woodward.yaml")).expect("rules");
+    let rules = format!("{rules}conflicts: {{ policy: hold }}\n");
+    scene.repo.commit("hold", &[("woodward.yaml", &rules)]);
+
+    let third = edits(&scene, "t3", "echo 3 > third.txt");
+    create(&scene, "t3", &third, &[]);
+    scene.seen("t3-edited");
+    assert_eq!(pair(&scene, "t1", "t3"), None);
+    let view: ConflictsView = scene.json(&["conflicts"]);
+    assert_eq!(view.with_target.len(), 1, "{view:#?}");
+    assert_eq!(view.with_target[0].task.as_str(), "t1");
+    assert_eq!(view.with_target[0].branch, "main");
+    assert_eq!(view.with_target[0].files[0].path, "a.txt");
+    let shown = scene.ok(&["conflicts", "--color", "never"]).stdout;
+    assert!(shown.contains("target\tt1\tmain\ta.txt:4"), "{shown}");
+    until("status tells of the conflict with main", || {
+        let all = scene.status();
+        let of = |name: &str| all.iter().find(|one| one.name.as_str() == name).cloned();
+        let t1 = of("t1").and_then(|one| one.target_conflict);
+        t1.is_some_and(|found| found.files[0].path == "a.txt")
+            && of("t3").is_some_and(|one| one.target_conflict.is_none())
+    });
+    assert_eq!(state(&scene, "t3"), "working", "nothing holds it");
+
+    scene.give("t3-done");
+    scene.wait("t3", "review");
+    let plan: MergePlan = scene.json(&["merge", "--dry-run", "t1", "t3"]);
+    assert_eq!(plan.steps[0].conflicts, ["a.txt"]);
+    assert_eq!(plan.steps[1].conflicts, [""; 0]);
+    assert_eq!(plan.steps[1].conflicts_with, None);
 }
 
 #[test]
