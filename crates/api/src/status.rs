@@ -81,6 +81,9 @@ pub struct TaskSummary {
     /// Why it is held back in the merge queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// The full disk that it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_full: Option<woodward_core::disk::DiskFull>,
     /// Tasks under way whose changes don't fit its own, the worst first; the first few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meets: Vec<MeetingNote>,

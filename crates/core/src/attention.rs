@@ -158,6 +158,13 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
         };
         return waiting(&format!("it comes after {}{more}", names.join(", ")));
     }
+    if let Some(Delay::DiskFull(disk)) = delay {
+        return (
+            Level::Waiting,
+            disk.to_string(),
+            Some("woodward doctor".to_string()),
+        );
+    }
     if run_at > now {
         let left: Millis = run_at.since(now);
         return waiting(&match delay {
@@ -166,7 +173,7 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
             }
             Some(Delay::RateLimit) => format!("rate limit; goes on in {left}"),
             Some(Delay::TargetRewritten) => format!("{}; starts in {left}", rewritten(view.task)),
-            None => format!("starts in {left}"),
+            Some(Delay::DiskFull(_)) | None => format!("starts in {left}"),
         });
     }
     if delay == Some(&Delay::TargetRewritten) {

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, Limit, Spend};
+use crate::disk::DiskFull;
 use crate::gate::{GateKind, GateReport};
 use crate::id::{
     CommitId, Epoch, EventId, IntentId, MessageId, RunId, TaskId, TreeId, Version, WorkerId,
@@ -299,6 +300,11 @@ pub enum Outcome {
     RateLimited {
         /// Until when.
         until: Timestamp,
+    },
+    /// It ended badly while a disk that it needs was full. Not an attempt.
+    DiskFull {
+        /// Which disk.
+        disk: DiskFull,
     },
     /// A budget stopped it.
     OverBudget {

@@ -19,6 +19,7 @@ pub mod attention;
 pub mod backoff;
 pub mod budget;
 pub mod change_base;
+pub mod disk;
 pub mod effect;
 pub mod event;
 pub mod fix;

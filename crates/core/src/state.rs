@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::budget::Limit;
+use crate::disk::DiskFull;
 use crate::id::{CommitId, IntentId, MessageId, RunId, TaskId};
 use crate::name::GateName;
 use crate::text::Note;
@@ -148,6 +149,8 @@ pub enum Delay {
     RateLimit,
     /// The target branch was rewritten: the change is rebuilt on it, and its gates run again.
     TargetRewritten,
+    /// A disk was full when its last run ended badly. No attempt was used.
+    DiskFull(DiskFull),
 }
 
 /// What an agent asked.

@@ -168,6 +168,9 @@ pub struct Tally {
     pub land_after: Option<Timestamp>,
     /// Rate limits met. They are no attempts; the count is for people.
     pub rate_limits: u32,
+    /// Runs in a row that a full disk ended. They are no attempts.
+    #[serde(skip_serializing_if = "is_default")]
+    pub disk_waits: u32,
     /// Fix cycles.
     pub fixes: FixTally,
     /// Tokens and money, of all runs.

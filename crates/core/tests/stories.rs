@@ -7,6 +7,7 @@
 mod common;
 
 use woodward_core::budget::{Budget, Limit, Spend};
+use woodward_core::disk::{DiskFull, DiskLimit};
 use woodward_core::effect::DependencyNews;
 use woodward_core::event::{Fault, Outcome};
 use woodward_core::fix::FixBudget;
@@ -681,6 +682,27 @@ fn runs_that_break_are_tried_again_after_a_wait_and_then_given_up() {
             last: "exit 101".into()
         }
     );
+}
+
+#[test]
+fn a_full_disk_costs_no_attempt_and_is_told() {
+    let mut story = Story::begins(Policy::default());
+    let disk = DiskFull {
+        path: "/worktrees".into(),
+        free_bytes: 12_000_000,
+        limit: DiskLimit::Space,
+    };
+    for n in 1..9 {
+        story.picked_up(n);
+        story.run_ends(n, Outcome::DiskFull { disk: disk.clone() });
+        assert_eq!(story.purpose(), &Purpose::Continue);
+    }
+    assert!(matches!(
+        story.state(),
+        State::Queued { delay: Some(Delay::DiskFull(met)), .. } if *met == disk
+    ));
+    assert_eq!(story.0.task.tally.failures, 0);
+    assert_eq!(story.0.task.tally.disk_waits, 8);
 }
 
 #[test]

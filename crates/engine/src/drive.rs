@@ -14,6 +14,8 @@ mod work;
 pub(crate) use work::{PROMPT_FILE, purpose_text};
 
 use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -25,6 +27,7 @@ use woodward_core::{Epoch, Fact, Policy, RunId, State, Task, TaskId, Transition}
 use woodward_store::fresh_uuid;
 
 use crate::config::Config;
+use crate::disk;
 use crate::engine::Inner;
 use crate::error::{EngineError, Result};
 use crate::project::Project;
@@ -34,6 +37,10 @@ const TROUBLE: Duration = Duration::from_millis(200);
 const TROUBLE_MAX: Duration = Duration::from_secs(5);
 /// So many troubles in a row, over most of a minute, are no passing thing.
 const TROUBLES_MAX: u32 = 12;
+
+/// How long a driver that met a full disk waits for room before it tries again all the same.
+const DISK_RETRY: Duration = Duration::from_secs(30);
+const DISK_RETRY_MAX: Duration = Duration::from_mins(5);
 
 /// All drivers of this machine.
 #[derive(Debug, Default)]
@@ -133,8 +140,10 @@ pub(crate) fn ensure(inner: &Arc<Inner>, task: TaskId, epoch: Epoch) {
             inner: Arc::clone(&inner),
             task,
             handle: handle.clone(),
+            rerun_gates: AtomicBool::new(false),
         };
         driver.run().await;
+        inner.disks.clear(task);
         let mut drivers = inner.drivers.lock();
         if drivers.get(&task).is_some_and(|h| h.epoch == epoch) {
             drivers.remove(&task);
@@ -149,6 +158,8 @@ struct Driver {
     inner: Arc<Inner>,
     task: TaskId,
     handle: Handle,
+    /// The gates' last results were obtained on a full disk and must not be used again.
+    rerun_gates: AtomicBool,
 }
 
 /// What a driver found when it looked.
@@ -162,9 +173,13 @@ impl Driver {
     async fn run(self) {
         let mut trouble = TROUBLE;
         let mut troubles = 0;
+        let mut disk_retry = DISK_RETRY;
         while !self.handle.cancel.is_cancelled() {
             match self.advance().await {
-                Ok(true) => (trouble, troubles) = (TROUBLE, 0),
+                Ok(true) => {
+                    (trouble, troubles, disk_retry) = (TROUBLE, 0, DISK_RETRY);
+                    self.inner.disks.clear(self.task);
+                }
                 Ok(false) => return,
                 Err(error) if error.is_stale() => {
                     tracing::info!(task = %self.task, "its claim is gone");
@@ -173,6 +188,13 @@ impl Driver {
                 // Somebody else moved the task; look where it is now.
                 Err(error) if error.is_repeated() => {
                     tracing::debug!(task = %self.task, %error, "outdated");
+                }
+                Err(EngineError::DiskFull(full)) => {
+                    tracing::warn!(task = %self.task, %full, "waiting for free disk space");
+                    let cancel = &self.handle.cancel;
+                    let waited = (self.inner.disks).wait(self.task, &full, disk_retry, cancel);
+                    waited.await;
+                    disk_retry = (disk_retry * 2).min(DISK_RETRY_MAX);
                 }
                 Err(error) => {
                     tracing::warn!(task = %self.task, %error, "trouble; looking again");
@@ -220,14 +242,30 @@ impl Driver {
             project,
             config,
         };
-        match &state {
+        let done = match &state {
             State::Preparing { run, purpose } => self.prepare(&scene, *run, purpose).await,
             State::Working { run, purpose } | State::Waiting { run, purpose, .. } => {
                 self.work(&scene, *run, purpose).await
             }
             State::Verifying { commit } => self.verify(&scene, commit).await,
             _ => Ok(false),
-        }
+        };
+        done.map_err(|error| {
+            let is_outdated = error.is_stale() || error.is_repeated();
+            match disk::behind(&error, &self.disks(&scene)) {
+                Some(full) if !is_outdated => EngineError::DiskFull(full),
+                _ => error,
+            }
+        })
+    }
+
+    /// The directories on whose disks a task's work is done.
+    fn disks(&self, scene: &Scene) -> [PathBuf; 3] {
+        [
+            scene.project.worktrees(),
+            scene.project.repo.common_dir().to_owned(),
+            self.inner.options.paths.state().to_owned(),
+        ]
     }
 
     /// What was tried over and over does not work: a failed attempt, of which there are only so many.

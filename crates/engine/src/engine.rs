@@ -22,6 +22,7 @@ use woodward_store::{PostgresStore, SqliteStore, Store, StoreError, TaskFilter};
 use crate::agent::available::Waits;
 use crate::agent::price::{self, Prices};
 use crate::clock;
+use crate::disk::{self, DiskWaits};
 use crate::drive::Drivers;
 use crate::effects::Outbox;
 use crate::error::{EngineError, Result};
@@ -105,6 +106,8 @@ pub(crate) struct Inner {
     /// Whoever starts a run under a budget: what one reserves, the next one must see.
     pub(crate) budget: tokio::sync::Mutex<()>,
     pub(crate) evidence: Book,
+    /// Tasks that wait for room on a disk.
+    pub(crate) disks: DiskWaits,
     pub(crate) tail: Tail,
     /// What is on its way to people.
     pub(crate) notices: Notices,
@@ -149,6 +152,7 @@ impl Engine {
         let inner = Arc::new(Inner {
             budget: tokio::sync::Mutex::new(()),
             evidence: Book::new(options.paths.state().join("evidence")),
+            disks: DiskWaits::default(),
             git: Door::new(options.paths.digest()),
             tail: Tail::default(),
             notices: Notices::default(),
@@ -286,6 +290,7 @@ impl Inner {
         policy: &woodward_core::Policy,
     ) -> Result<Transition> {
         let mut wait = STORE_RETRY;
+        let mut waited_for_disk = false;
         loop {
             match self
                 .store
@@ -294,11 +299,21 @@ impl Inner {
             {
                 Ok(transition) => {
                     self.look.notify_one();
+                    if waited_for_disk {
+                        self.disks.clear(task);
+                    }
                     return Ok(transition);
                 }
                 Err(
-                    StoreError::Unavailable(_) | StoreError::CommitUnknown | StoreError::DiskFull,
+                    error @ (StoreError::Unavailable(_)
+                    | StoreError::CommitUnknown
+                    | StoreError::DiskFull),
                 ) if !self.stopping.is_cancelled() => {
+                    let state = self.options.paths.state().to_owned();
+                    if let (StoreError::DiskFull, Some(full)) = (error, disk::find_full(&[state])) {
+                        self.disks.note(task, full);
+                        waited_for_disk = true;
+                    }
                     tracing::warn!(%task, fact = event.fact.as_str(), "the database is out of reach; trying again");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(STORE_RETRY_MAX);

@@ -4,6 +4,7 @@ use std::io;
 
 use thiserror::Error;
 use woodward_api::{Code, Problem};
+use woodward_core::disk::DiskFull;
 use woodward_core::event::Fault;
 use woodward_core::{IllegalTransition, Note, Refusal};
 use woodward_store::StoreError;
@@ -45,6 +46,9 @@ pub enum EngineError {
         /// What the system said.
         source: io::Error,
     },
+    /// A disk is full.
+    #[error("{0}")]
+    DiskFull(DiskFull),
     /// A person asked for something that can't be had.
     #[error(transparent)]
     Problem(#[from] Problem),
@@ -112,7 +116,7 @@ impl EngineError {
         match self {
             Self::Store(error) => error.fault(),
             Self::Git(error) => git_fault(error),
-            Self::Process(_) | Self::File { .. } => Fault::Transient,
+            Self::Process(_) | Self::File { .. } | Self::DiskFull(_) => Fault::Transient,
             Self::Config(_) | Self::Repository(_) | Self::Agent(_) => Fault::NeedsPerson,
             Self::Problem(_) => Fault::Permanent,
         }
@@ -141,6 +145,10 @@ impl From<EngineError> for Problem {
             EngineError::Config(config) => with(Code::Usage, config.hint().map(str::to_owned)),
             EngineError::Repository(open) => with(Code::Usage, open.hint()),
             EngineError::Agent(agent) => with(Code::Usage, Some(agent.hint())),
+            EngineError::DiskFull(_) => with(
+                Code::Unavailable,
+                Some("free some space; see how much there is: woodward doctor".into()),
+            ),
             EngineError::File { .. } => with(
                 Code::Unavailable,
                 Some("check the disk and its permissions: woodward doctor".into()),

@@ -6,6 +6,7 @@
 mod agent;
 mod clock;
 pub mod config;
+mod disk;
 mod dispatch;
 mod drive;
 mod effects;

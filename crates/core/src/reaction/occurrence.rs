@@ -166,7 +166,10 @@ fn by_fact(before: &Task, after: &Task, event: &Event) -> Vec<Occurrence> {
                     run,
                     "the provider said to wait".to_string(),
                 )],
-                Outcome::Done { .. } | Outcome::Empty | Outcome::OverBudget { .. } => Vec::new(),
+                Outcome::Done { .. }
+                | Outcome::Empty
+                | Outcome::DiskFull { .. }
+                | Outcome::OverBudget { .. } => Vec::new(),
             }
         }
         Fact::Landed { intent } => vec![one(

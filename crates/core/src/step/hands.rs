@@ -273,6 +273,7 @@ pub(super) fn run_finished(
     match outcome {
         Outcome::Done { commit } => {
             change.task.head = Some(commit.clone());
+            change.task.tally.disk_waits = 0;
             if !follow_up_on_unread(change, purpose, policy, roll) {
                 verify(change, commit.clone());
             }
@@ -310,6 +311,16 @@ pub(super) fn run_finished(
                 purpose: purpose_left(change.state()),
                 run_at,
                 delay: Some(Delay::RateLimit),
+            });
+        }
+        Outcome::DiskFull { disk } => {
+            let waits = change.task.tally.disk_waits.saturating_add(1);
+            change.task.tally.disk_waits = waits;
+            change.release();
+            change.go(State::Queued {
+                purpose: purpose_left(change.state()),
+                run_at: change.at + policy.backoff.wait(waits, roll),
+                delay: Some(Delay::DiskFull(disk.clone())),
             });
         }
         Outcome::OverBudget { limit } => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use woodward_core::budget::{Budget, Limit, Spend};
+use woodward_core::disk::{DiskFull, DiskLimit};
 use woodward_core::event::{Fault, Outcome, Right};
 use woodward_core::gate::{GateKind, GateReport, Verdict};
 use woodward_core::state::{Question, State};
@@ -223,6 +224,13 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
         Outcome::Broke { note: note() },
         Outcome::RateLimited {
             until: at + Millis::from_mins(20),
+        },
+        Outcome::DiskFull {
+            disk: DiskFull {
+                path: "/worktrees".into(),
+                free_bytes: 12_000_000,
+                limit: DiskLimit::Space,
+            },
         },
         Outcome::OverBudget {
             limit: Limit::Tokens { used: 9, max: 9 },

@@ -15,7 +15,7 @@ use crate::error::{EngineError, Result};
 use crate::git::{Rebuild, Rebuilt, Removal, WorktreeSpec};
 use crate::project::Project;
 use crate::setup::{self, Setup};
-use crate::{effects, files, run_env, supervise};
+use crate::{disk, effects, files, run_env, supervise};
 
 /// How long an agent that must go gets to end by itself.
 pub(crate) const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -38,6 +38,10 @@ impl Driver {
         run: RunId,
         purpose: &Purpose,
     ) -> Result<bool> {
+        let disks = self.disks(scene);
+        if let Some(full) = disk::find_full(&disks) {
+            return Err(EngineError::DiskFull(full));
+        }
         match self.make_ready(scene, run, purpose).await {
             Ok((worktree, rebuilt)) => {
                 let fact = Fact::Prepared { worktree, rebuilt };
@@ -45,6 +49,10 @@ impl Driver {
             }
             Err(error) if error.is_stale() || self.handle.cancel.is_cancelled() => Err(error),
             Err(error) => {
+                if let Some(full) = disk::behind(&error, &disks) {
+                    self.discard_setup(run);
+                    return Err(EngineError::DiskFull(full));
+                }
                 let policy = scene.config.policy();
                 self.not_prepared(&scene.task, error, &policy).await
             }
@@ -67,6 +75,17 @@ impl Driver {
         let event = crate::clock::event(self.inner.claim(self.handle.epoch), fact);
         self.inner.persist(self.task, event, policy).await?;
         Ok(false)
+    }
+
+    /// Setup commands that ran on a full disk run again.
+    fn discard_setup(&self, run: RunId) {
+        let dir = self.inner.options.paths.run(run);
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let is_setup = entry.file_name().to_string_lossy().starts_with("setup-");
+            if is_setup && let Err(error) = std::fs::remove_dir_all(entry.path()) {
+                tracing::warn!(%run, %error, "the result of a setup command was not removed");
+            }
+        }
     }
 
     async fn make_ready(

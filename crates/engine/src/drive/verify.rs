@@ -1,12 +1,15 @@
 //! Running the gates on a task's result.
 
+use std::sync::atomic::Ordering;
+
 use woodward_core::gate::{GateReport, Verdict};
 use woodward_core::{CommitId, Fact, GateName, RunId};
 use woodward_store::{TaskClaim, fresh_uuid};
 
 use super::{Driver, Scene};
 use crate::config::{Config, ScopeRule};
-use crate::error::Result;
+use crate::disk;
+use crate::error::{EngineError, Result};
 use crate::gate::{self, Ground, Job, LastFailure};
 use crate::land::Use;
 use crate::project::Change;
@@ -53,8 +56,9 @@ impl Driver {
             mark: format!("{}-{look}", task.id),
             changed: task.worktree.as_ref().map(|_| change.paths()),
             base,
-            fresh: false,
+            fresh: self.rerun_gates.load(Ordering::Relaxed),
         };
+        let results = dir.clone();
         let mut ground = Ground::new(&self.inner, project, config, commit, Use::Verify, dir);
         ground.own = Some(path);
         let looked = gate::run(&self.inner, &job, &mut ground, &self.handle.cancel).await?;
@@ -62,6 +66,19 @@ impl Driver {
         let Some(mut verdicts) = looked else {
             return Ok(false);
         };
+        let failed =
+            |report: &GateReport| matches!(report.verdict, Verdict::Fail | Verdict::Broken);
+        if verdicts.reports.iter().any(failed)
+            && let Some(full) = disk::find_full(&self.disks(scene))
+        {
+            // What failed on a full disk says nothing about the result.
+            self.rerun_gates.store(true, Ordering::Relaxed);
+            if let Err(error) = std::fs::remove_dir_all(&results) {
+                tracing::warn!(task = %task.name, %error, "gate results were not removed");
+            }
+            return Err(EngineError::DiskFull(full));
+        }
+        self.rerun_gates.store(false, Ordering::Relaxed);
         let outside = change.outside();
         if config.scope == ScopeRule::Refuse
             && !outside.is_empty()

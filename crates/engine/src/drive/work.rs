@@ -25,7 +25,7 @@ use crate::config::{Agent, Driving, PromptBy};
 use crate::error::{EngineError, Result};
 use crate::git::{CommitWith, Committed, Side, Signature, Trailers, compose};
 use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
-use crate::{clock, files, run_env};
+use crate::{clock, disk, files, run_env};
 
 /// How often a working agent's branch is looked at, for people.
 /// A run's prompt, in its directory.
@@ -166,6 +166,7 @@ impl Driver {
         {
             outcome = refused;
         }
+        let outcome = self.unless_disk_full(scene, outcome);
         record.state = RunState::Finished;
         record.finished_at = Some(clock::now());
         record.note = Some(in_words(&outcome));
@@ -312,6 +313,7 @@ impl Driver {
         let launched = supervise::launch(dir, &launch, &self.inner.options.supervisor).await?;
         if launched == Launched::Started {
             tracing::info!(task = %task.name, %run, agent = %name, "the agent was started");
+            self.inner.disks.clear(task.id);
             self.inner.evidence.note(task.id, |known| {
                 known.runs += 1;
                 known.agent = Some(name.clone());
@@ -557,7 +559,18 @@ impl Driver {
         self.finish(scene, run, outcome).await
     }
 
+    /// A run that failed or changed nothing while a disk that it needs is full has met a full disk.
+    fn unless_disk_full(&self, scene: &Scene, outcome: Outcome) -> Outcome {
+        let is_unsuccessful = matches!(outcome, Outcome::Broke { .. } | Outcome::Empty);
+        let full = is_unsuccessful.then(|| disk::find_full(&self.disks(scene)));
+        match full.flatten() {
+            Some(disk) => Outcome::DiskFull { disk },
+            None => outcome,
+        }
+    }
+
     async fn finish(&self, scene: &Scene, run: RunId, outcome: Outcome) -> Result<bool> {
+        let outcome = self.unless_disk_full(scene, outcome);
         let fact = Fact::RunFinished {
             run,
             outcome,
@@ -641,6 +654,7 @@ fn in_words(outcome: &Outcome) -> Note {
         Outcome::Empty => Note::from("nothing changed"),
         Outcome::Broke { note } | Outcome::NeedsPerson { note } => note.clone(),
         Outcome::RateLimited { .. } => Note::from("rate limit"),
+        Outcome::DiskFull { disk } => Note::from(disk.to_string()),
         Outcome::OverBudget { limit } => Note::from(format!("over budget: {limit}")),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use woodward_api::{Progress, Spent, TaskSummary};
 use woodward_core::attention::{TaskView, attention};
+use woodward_core::state::Delay;
 use woodward_core::{State, Task, TaskId, TaskName};
 
 use crate::clock;
@@ -143,6 +144,19 @@ impl Engine {
             attention.reason.clone_from(reason);
             attention.command = Some(format!("woodward resume {}", task.name));
         }
+        let waits_for = self.inner.disks.of(task.id);
+        if let Some(disk) = &waits_for {
+            attention.level = woodward_core::attention::Level::Waiting;
+            attention.reason = disk.to_string();
+            attention.command = Some("woodward doctor".into());
+        }
+        let disk_full = waits_for.or_else(|| match &task.state {
+            State::Queued {
+                delay: Some(Delay::DiskFull(disk)),
+                ..
+            } => Some(disk.clone()),
+            _ => None,
+        });
         let known = self.inner.evidence.of(task.id);
         let agent = known
             .agent
@@ -175,6 +189,7 @@ impl Engine {
             spent: spent(task.tally.spent),
             queue_position,
             held,
+            disk_full,
             meets: self.meets(task, &others.names),
             target_conflict: self.target_conflict(task),
         }

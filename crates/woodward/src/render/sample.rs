@@ -45,6 +45,7 @@ pub(crate) fn task(
         spent: None,
         queue_position: None,
         held: None,
+        disk_full: None,
         meets: Vec::new(),
         target_conflict: None,
     }
