@@ -333,4 +333,23 @@ impl Kind {
             .find(|facts| facts.kind == self)
             .unwrap_or(&COMMAND)
     }
+
+    /// The address under which commits name it. Where its makers have published none for this, it is one
+    /// that belongs to nobody.
+    pub const fn commit_email(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "noreply@anthropic.com",
+            Self::Codex => "noreply@openai.com",
+            Self::OpenCode => "noreply@opencode.ai",
+            Self::Copilot => "223556219+Copilot@users.noreply.github.com",
+            Self::Aider => "noreply@aider.chat",
+            Self::Amp => "amp@ampcode.com",
+            Self::Cursor => "cursoragent@cursor.com",
+            Self::Qwen => "qwen-coder@alibabacloud.com",
+            Self::Gemini => "gemini@agents.invalid",
+            Self::Goose => "goose@agents.invalid",
+            Self::Pi => "pi@agents.invalid",
+            Self::Command => "command@agents.invalid",
+        }
+    }
 }

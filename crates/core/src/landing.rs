@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CommitId, Epoch, IntentId, ProjectId, TaskId};
+use crate::time::Millis;
 
 /// The recorded intention to move a branch from one commit to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +74,42 @@ pub enum Recovery {
     RecordVoid,
 }
 
+/// Why a landing waits, by what has to change before it can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HoldCause {
+    /// The person's checkout has changes that the landing would overwrite.
+    Checkout,
+    /// Git knows no name and address of the person.
+    IdentityMissing,
+    /// The commit could not be signed.
+    Signing,
+    /// There is no room on the disk.
+    DiskFull,
+    /// A lock file of git is in the way.
+    Locked,
+    /// The remote refuses it, or can't be reached.
+    Remote,
+    /// Only a person may approve it.
+    Approval,
+    /// Something else went wrong.
+    Other,
+}
+
+impl HoldCause {
+    /// How long to wait before the next attempt, after so many in a row that met this cause. Never
+    /// less than a second, never more than a minute.
+    pub fn retry_after(self, attempts: u32) -> Millis {
+        let (first, most) = match self {
+            Self::Checkout | Self::IdentityMissing | Self::Remote | Self::Approval => (3, 3),
+            Self::Locked => (1, 30),
+            Self::DiskFull => (2, 60),
+            Self::Signing | Self::Other => (3, 60),
+        };
+        let doublings = attempts.saturating_sub(1).min(10);
+        Millis::from_secs((first << doublings).min(most))
+    }
+}
+
 /// Decides by looking, never by remembering.
 pub fn recover(intent: &Intent, seen: &RefSeen) -> Recovery {
     match &seen.current {
@@ -90,6 +127,31 @@ mod tests {
 
     fn commit(digit: &str) -> CommitId {
         digit.repeat(40).parse().expect("40 hex digits")
+    }
+
+    #[test]
+    fn attempts_come_further_apart_up_to_a_minute() {
+        let all = [
+            HoldCause::Checkout,
+            HoldCause::IdentityMissing,
+            HoldCause::Signing,
+            HoldCause::DiskFull,
+            HoldCause::Locked,
+            HoldCause::Remote,
+            HoldCause::Approval,
+            HoldCause::Other,
+        ];
+        for cause in all {
+            let mut earlier = Millis::from_secs(1);
+            for attempts in [0, 1, 2, 3, 10, u32::MAX] {
+                let wait = cause.retry_after(attempts);
+                assert!(
+                    earlier <= wait && wait <= Millis::from_secs(60),
+                    "{cause:?}"
+                );
+                earlier = wait;
+            }
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub use command::Command;
 pub use daemon::{Listen, OwnDaemon};
 pub use environment::{EnvPattern, OWN_PREFIX};
 pub use error::{ConfigError, Finding};
-pub use file::{ConflictPolicy, MergeStyle, Runtime};
+pub use file::{ConflictPolicy, MergeAuthor, MergeStyle, Runtime};
 pub use gate::ScopeRule;
 pub use near::nearest;
 pub use notify::{ChannelSpec, Notify, Retry, Way};
@@ -107,6 +107,10 @@ pub struct Config {
     pub worktree: Worktree,
     /// What a landed task looks like on the main branch.
     pub merge_style: MergeStyle,
+    /// Who landed commits are by.
+    pub merge_author: MergeAuthor,
+    /// The template of their message; the default one otherwise.
+    pub merge_message: Option<String>,
     /// How approved tasks land.
     pub queue: Queue,
     /// What is done about tasks under way whose changes meet.
@@ -166,12 +170,23 @@ pub struct Agent {
     pub stop_check: bool,
     /// What it may do without asking; the worktree and the checks are still to be filled in.
     pub permissions: Rules,
+    /// The name and the address under which commits name it.
+    pub identity: CommitIdentity,
     /// What of the environment it sees, the project's own rules included.
     pub environment: EnvRules,
     /// The longest that one run may take.
     pub timeout: Millis,
     /// The longest that one run may go without output; `None` is no limit.
     pub stall_timeout: Option<Millis>,
+}
+
+/// Under which name and address commits name an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitIdentity {
+    /// The name.
+    pub name: String,
+    /// The address.
+    pub email: String,
 }
 
 impl Agent {

@@ -5,6 +5,9 @@
 //! ever happens in a person's checkout. Several branches land at the same time.
 
 mod chain;
+mod commits;
+mod hold;
+pub(crate) mod landing_message;
 mod line;
 mod looks;
 pub(crate) mod met;
@@ -36,11 +39,9 @@ use crate::engine::Inner;
 use crate::error::Result;
 use crate::files;
 use crate::project::Project;
+use hold::Attempts;
 use line::Line;
 use right::Right;
-
-/// How often an entry that a person's checkout holds up is looked at again.
-const HELD_AGAIN: Duration = Duration::from_secs(3);
 
 /// How long a landing that met trouble waits before it looks again, longer each time.
 const TROUBLE: Duration = Duration::from_millis(100);
@@ -66,7 +67,10 @@ struct Landing {
     /// Branches whose queues are worked on.
     lines: HashMap<Branch, Bell>,
     leases: Vec<LeaseRef>,
-    held_until: HashMap<TaskId, Instant>,
+    /// Entries that wait, by what they met.
+    attempts: HashMap<TaskId, Attempts>,
+    /// Branches with a landing that can't be finished now.
+    stuck: HashMap<Branch, Attempts>,
     /// Entries whose landing could not be tried, and until when it is not tried again.
     not_before: HashMap<TaskId, Instant>,
     /// Entries that no rule may land, and where the branch was when that was found.
@@ -103,7 +107,8 @@ impl Landers {
     pub(crate) fn try_now(&self, task: TaskId) {
         let mut landing = self.lock();
         landing.not_before.remove(&task);
-        landing.held_until.remove(&task);
+        landing.attempts.remove(&task);
+        landing.stuck.clear();
     }
 
     /// The tasks of each merged tree of a branch that is looked at now.
@@ -295,7 +300,15 @@ async fn land(
 /// First what a crash left, then the queue.
 async fn work(right: &Right<'_>, branch: &str, bell: &Notify) -> Result<()> {
     let Right { inner, project, .. } = right;
-    inner.landers.lock().leases.push(right.reference());
+    {
+        let mut landing = inner.landers.lock();
+        landing.leases.push(right.reference());
+        let stuck = landing.stuck.get(&(project.id(), branch.to_owned()));
+        if stuck.is_some_and(|attempts| Instant::now() < attempts.until) {
+            // It wakes the queue when it is tried again.
+            return Ok(());
+        }
+    }
     for intent in inner.store.load_pending_intents(project.id()).await? {
         if intent.branch == branch
             && let Err(error) = right.recover(&intent).await
@@ -316,9 +329,9 @@ fn is_due(inner: &Inner, queued: &Queued, branch: &str) -> bool {
     if not_before.is_some_and(|until| Instant::now() < *until) {
         return false;
     }
-    match (&queued.hold, landing.held_until.get(&queued.entry.task)) {
+    match (&queued.hold, landing.attempts.get(&queued.entry.task)) {
         (None, _) => true,
-        (Some(_), Some(until)) => Instant::now() >= *until,
+        (Some(_), Some(attempts)) => Instant::now() >= attempts.until,
         // Held since before this engine started: look whether what held it is gone.
         (Some(_), None) => true,
     }

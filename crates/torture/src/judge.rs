@@ -22,7 +22,7 @@ pub(crate) struct Ended {
     pub(crate) state: Option<State>,
 }
 
-/// One commit of a target branch's first-parent line.
+/// One move of a target branch: a commit that it pointed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Landing {
     pub(crate) commit: String,
@@ -94,51 +94,73 @@ pub(crate) fn landed_wrongly(tasks: &[Ended], landings: &[Landing]) -> (Vec<Stri
     (twice, unlike)
 }
 
+/// Every commit that a branch ever pointed to, by its reflog, oldest first. Tasks that were only tested
+/// together land as consecutive commits in one update: the branch never pointed to those between.
+fn pointed_to(stage: &Stage, branch: &str) -> Result<Vec<String>> {
+    let name = format!("refs/heads/{branch}");
+    let log = stage.git(&["reflog", "show", "--format=%H", &name])?;
+    let mut commits: Vec<String> = Vec::new();
+    for commit in log.lines().rev() {
+        if !commits.iter().any(|known| known == commit) {
+            commits.push(commit.to_owned());
+        }
+    }
+    Ok(commits)
+}
+
 /// The landings on a target branch, oldest first, and commits there that are none.
 pub(crate) fn landings(stage: &Stage, branch: &str) -> Result<(Vec<Landing>, Vec<String>)> {
     let trailer = |key: &str| format!("--format=%(trailers:key={key},valueonly,separator=%x20)");
-    let list = [
-        "rev-list",
-        "--first-parent",
-        "--parents",
-        "--reverse",
-        branch,
-    ];
+    let list = ["rev-list", "--first-parent", "--reverse", branch];
     let list = stage.git(&list)?;
+    let pointed_to: BTreeSet<String> = pointed_to(stage, branch)?.into_iter().collect();
     let mut found = Vec::new();
     let mut foreign = Vec::new();
+    let mut commits = list.lines();
     // The first one is the project itself.
-    for line in list.lines().skip(1) {
-        let mut commits = line.split(' ');
-        let commit = commits.next().unwrap_or_default().to_owned();
-        let range = format!("{}..{commit}", commits.next().unwrap_or_default());
+    let mut below = commits.next().unwrap_or_default();
+    let mut between = Vec::new();
+    for commit in commits {
+        if !pointed_to.contains(commit) {
+            between.push(commit);
+            continue;
+        }
+        let range = format!("{below}..{commit}");
         let tasks = stage.git(&["log", &trailer("Woodward-Task"), &range])?;
         let landing = Landing {
             tasks: tasks.split_whitespace().map(str::to_owned).collect(),
-            intent: stage.git(&["log", "-1", &trailer("Woodward-Intent"), &commit])?,
-            commit,
+            intent: stage.git(&["log", "-1", &trailer("Woodward-Intent"), commit])?,
+            commit: commit.to_owned(),
         };
+        for commit in between.drain(..) {
+            let batch = stage.git(&["log", "-1", &trailer("Woodward-Batch"), commit])?;
+            let intent = stage.git(&["log", "-1", &trailer("Woodward-Intent"), commit])?;
+            if batch.is_empty() || intent != landing.intent {
+                foreign.push(format!("{commit} is part of no batch"));
+            }
+        }
+        below = commit;
         if landing.tasks.is_empty() || landing.intent.is_empty() {
             foreign.push(format!("{} has no trailers", landing.commit));
         } else {
             found.push(landing);
         }
     }
+    foreign.extend(between.iter().map(|it| format!("{it} is in no reflog")));
     Ok((found, foreign))
 }
 
-/// Commits of a target branch on which the project's check fails.
+/// Commits that a target branch pointed to and on which the project's check fails.
 pub(crate) fn red_commits(stage: &Stage, branch: &str) -> Result<Vec<String>> {
     let clone = stage.scratch(&format!("judge-{branch}"));
     let (from, to) = (stage.repo(), clone.display().to_string());
     let from = from.display().to_string();
     stage.git(&["clone", "--quiet", "--no-checkout", "--shared", &from, &to])?;
     let mut red = Vec::new();
-    let commits = stage.git(&["rev-list", "--first-parent", "--reverse", branch])?;
-    for commit in commits.lines() {
+    for commit in pointed_to(stage, branch)? {
         stage.git_in(
             &clone,
-            &["checkout", "--quiet", "--force", "--detach", commit],
+            &["checkout", "--quiet", "--force", "--detach", &commit],
         )?;
         if let Some(said) = check(stage.command("sh"), &clone)? {
             red.push(format!("{commit}: {said}"));

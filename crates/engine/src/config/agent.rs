@@ -114,6 +114,8 @@ pub(super) struct AgentFile {
     pub(super) stop_check: bool,
     /// What it may do without asking; the project's rules otherwise.
     pub(super) permissions: Option<PermissionsFile>,
+    /// The name and the address under which commits name it; by default those of its program.
+    pub(super) identity: IdentityFile,
     /// Variables that are set for it.
     pub(super) env: Variables,
     /// Variables of the daemon's own environment that are passed on to it: names, or prefixes
@@ -142,6 +144,7 @@ impl Default for AgentFile {
             own_config: false,
             stop_check: true,
             permissions: None,
+            identity: IdentityFile::default(),
             env: Variables::new(),
             pass_env: Vec::new(),
             timeout: TimeSpan(Millis::from_mins(120)),
@@ -163,6 +166,17 @@ pub(super) struct UsageFile {
     pub(super) usd: Option<String>,
     /// Whether each figure is one step, to be added; otherwise the last one counts.
     pub(super) per_step: bool,
+}
+
+/// Under which name and address commits name an agent.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "Identity")]
+pub(super) struct IdentityFile {
+    /// The name, such as `Claude Code`.
+    pub(super) name: Option<String>,
+    /// The address.
+    pub(super) email: Option<String>,
 }
 
 /// How much agents are trusted.

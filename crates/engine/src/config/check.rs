@@ -24,6 +24,7 @@ use super::{
     Budget, Config, Conflicts, EnvRules, FixBudget, GateName, GateSpec, Inactive, Limits, Policy,
     ReviewRule, Spend, Worktree,
 };
+use crate::land::landing_message;
 
 /// The most gates: as many as one fix cycle can be about.
 const GATES_MAX: usize = woodward_core::fix::GATES_MAX;
@@ -103,6 +104,12 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
         let hint = "use `style: squash` or `style: merge`, or take out `regenerate`";
         findings.wrong(&[Key("merge"), Key("style")], what.to_owned(), hint);
     }
+    if let Some(message) = &file.merge.message
+        && let Err(refused) = landing_message::check(message)
+    {
+        let at = [Key("merge"), Key("message")];
+        findings.wrong(&at, refused.what, refused.hint);
+    }
     let worktree = worktree(file.worktree, &mut findings);
     let agents = agents::Agents::checked(
         file.agents,
@@ -138,6 +145,8 @@ pub(super) fn checked(file: File, tree: &Node) -> Result<Config, Vec<Problem>> {
             base: file.orchestrator.base,
             worktree,
             merge_style: file.merge.style,
+            merge_author: file.merge.author,
+            merge_message: file.merge.message,
             queue: super::Queue {
                 strict: file.queue.strict,
                 parallel: file.queue.parallel.map(|most| most.value()),

@@ -241,6 +241,12 @@ impl Default for WorktreeFile {
 pub(super) struct MergeFile {
     /// What a landed task looks like on the main branch.
     pub(super) style: MergeStyle,
+    /// Who landed commits are by. The committer is always you, as your global git configuration says.
+    pub(super) author: MergeAuthor,
+    /// The message of a landed commit: a template with `{{task}}`, `{{title}}` and `{{description}}`
+    /// (what was asked for), `{{prompt}}`, `{{messages}}` (the agent's own commit messages),
+    /// `{{agent}}` and `{{branch}}`. By default the task's name and title, then the agent's messages.
+    pub(super) message: Option<String>,
 }
 
 /// The merge queue: how approved tasks land.
@@ -248,8 +254,8 @@ pub(super) struct MergeFile {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(rename = "Queue")]
 pub(super) struct QueueFile {
-    /// Whether every task must pass its gates by itself on top of those before it. Otherwise several
-    /// that pass together may land as one merge commit when many wait.
+    /// Whether every task must pass its gates by itself on top of those before it. Otherwise tasks that
+    /// only passed together may land as consecutive commits in one update when many wait.
     pub(super) strict: bool,
     /// Most merged trees that are looked at at once. By default as many as the machine has cores; fewer
     /// are used where more would not be faster.
@@ -272,6 +278,17 @@ pub enum MergeStyle {
     Merge,
     /// The task's commits, on top of the main branch.
     Rebase,
+}
+
+/// Who landed commits are by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MergeAuthor {
+    /// You; the agent is a co-author.
+    #[default]
+    Person,
+    /// The agent.
+    Agent,
 }
 
 /// What is done about tasks under way whose changes meet.

@@ -476,15 +476,18 @@ impl Driver {
             task: Some(task.name.to_string()),
             run: Some(run.to_string()),
             agent: Some(begun.agent.to_string()),
-            intent: None,
+            ..Trailers::default()
         };
         let message = commit_message(task.name.as_str(), purpose, ended.is_none());
         let committed = async {
             let place = project.repo.worktree(&path, &worktree.branch)?;
+            // Styles that keep the task's own commits land this one as it is.
+            let person = project.repo.person_config().await?.author();
+            let nobody = || Signature::new("Woodward", "woodward@localhost");
             let with = CommitWith {
                 task: task.name.to_string(),
                 message: compose(&message, &trailers),
-                author: Signature::new("Woodward", "woodward@localhost"),
+                author: person.unwrap_or_else(nobody),
                 now: clock::now(),
             };
             project.repo.commit_all(&place, &with).await

@@ -179,6 +179,7 @@ fn origin(field: &[u8]) -> Option<(CommitId, Origin)> {
         run: said(),
         agent: said(),
         intent: said(),
+        ..Trailers::default()
     };
     let origin = Origin {
         author,

@@ -30,10 +30,13 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const TERM_GRACE: Duration = Duration::from_secs(5);
 
 /// What our git processes may know of the environment of the daemon.
-const KEPT: [&str; 7] = [
+const KEPT: [&str; 10] = [
     "PATH",
     "HOME",
     "XDG_CONFIG_HOME",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
     "USER",
     "LOGNAME",
     "TMPDIR",

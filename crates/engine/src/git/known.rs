@@ -45,7 +45,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Repo {
     /// Notes what a commit is made of.
-    pub(super) fn learn(&self, commit: &CommitId, tree: &TreeId, parents: Option<Vec<CommitId>>) {
+    pub(crate) fn learn(&self, commit: &CommitId, tree: &TreeId, parents: Option<Vec<CommitId>>) {
         let mut commits = lock(&self.place.known.commits);
         if commits.len() >= COMMITS_MAX {
             commits.clear();
@@ -149,6 +149,13 @@ impl Repo {
             .iter()
             .find(|one| one.old == *old && one.new == *new);
         found.map(|one| Arc::clone(&one.changes))
+    }
+
+    /// Notes that two commits have one tree: what differs from `old` is the same for both.
+    pub(crate) fn learn_same_changes(&self, old: &CommitId, known: &CommitId, new: &CommitId) {
+        if let Some(changes) = self.known_changes(old, known) {
+            self.learn_changes(old, new, &changes);
+        }
     }
 
     /// Notes what differs between two commits.

@@ -3,8 +3,6 @@
 //! Deterministic: the same inputs give the same commit id, so that a build that was cut off is
 //! simply done again. A conflict is an answer, not an error.
 
-use std::sync::Arc;
-
 use woodward_core::{CommitId, Timestamp, TreeId};
 
 use super::door::{Git, Output};
@@ -67,23 +65,6 @@ pub enum Build {
     Nothing,
 }
 
-/// A commit that brings what was built elsewhere to a branch, as one.
-#[derive(Clone, Debug)]
-pub struct Join {
-    /// Its tree: that of the second parent.
-    pub tree: TreeId,
-    /// Where the branch is, and what it is brought.
-    pub parents: [CommitId; 2],
-    /// Its message.
-    pub message: String,
-    /// Where it comes from; appended to the message.
-    pub trailers: Trailers,
-    /// Who it is by.
-    pub who: Signature,
-    /// When.
-    pub date: Timestamp,
-}
-
 /// The reverse of some commits, to be built on top of a branch.
 #[derive(Clone, Debug)]
 pub struct Reverse {
@@ -135,22 +116,6 @@ impl Repo {
             Style::Rebase => self.build_rebased(spec).await,
             Style::Squash | Style::Merge => self.build_joined(spec).await,
         }
-    }
-
-    /// Builds the commit that joins.
-    pub async fn join(&self, join: &Join) -> Result<CommitId, GitError> {
-        let date = git_date(join.date);
-        let commit = self
-            .write_commit(&NewCommit {
-                tree: &join.tree,
-                parents: &[&join.parents[0], &join.parents[1]],
-                author: (&join.who, &date),
-                committer: (&join.who, &date),
-                message: &compose(&join.message, &join.trailers),
-            })
-            .await?;
-        self.learn(&commit, &join.tree, Some(join.parents.to_vec()));
-        Ok(commit)
     }
 
     /// Builds the commit that takes back.
@@ -208,19 +173,7 @@ impl Repo {
             committer: (&spec.committer, &date),
             message: &message,
         };
-        let commit = if spec.trailers.intent.is_some() {
-            // Whoever lands by itself asks next what it changes. Should that fail now, it fails again
-            // then.
-            let compared = self.compare(spec.onto.as_str(), tree.as_str());
-            let (commit, changes) = tokio::join!(self.write_commit(&new), compared);
-            let commit = commit?;
-            if let Ok(changes) = changes {
-                self.learn_changes(&spec.onto, &commit, &Arc::new(changes));
-            }
-            commit
-        } else {
-            self.write_commit(&new).await?
-        };
+        let commit = self.write_commit(&new).await?;
         let parents = parents.into_iter().cloned().collect();
         self.learn(&commit, &tree, Some(parents));
         Ok(Build::Built { commit, tree })

@@ -55,25 +55,40 @@ pub struct Trailers {
     pub agent: Option<String>,
     /// The landing.
     pub intent: Option<String>,
+    /// Which of the commits that landed together, and how many they were.
+    pub batch: Option<(usize, usize)>,
+    /// Who else it is by.
+    pub co_authors: Vec<Signature>,
 }
 
 impl Trailers {
     fn lines(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let batch = self
+            .batch
+            .map(|(number, count)| format!("{number}/{count}"));
         let all = [
-            ("Woodward-Task", &self.task),
-            ("Woodward-Run", &self.run),
-            ("Woodward-Agent", &self.agent),
-            ("Woodward-Intent", &self.intent),
+            ("Woodward-Task", self.task.clone()),
+            ("Woodward-Run", self.run.clone()),
+            ("Woodward-Agent", self.agent.clone()),
+            ("Woodward-Intent", self.intent.clone()),
+            ("Woodward-Batch", batch),
         ];
-        all.into_iter().filter_map(|(key, value)| {
-            let plain: String = value
-                .as_ref()?
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(VALUE_MAX)
-                .collect();
-            Some((key, plain.trim().to_owned()))
-        })
+        let co_authors = self.co_authors.iter().map(|who| {
+            let value = format!("{} <{}>", who.name, who.email);
+            ("Co-authored-by", Some(value))
+        });
+        let co_authors: Vec<_> = co_authors.collect();
+        all.into_iter()
+            .chain(co_authors)
+            .filter_map(|(key, value)| {
+                let plain: String = value
+                    .as_ref()?
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(VALUE_MAX)
+                    .collect();
+                Some((key, plain.trim().to_owned()))
+            })
     }
 }
 
@@ -119,6 +134,12 @@ pub fn compose(text: &str, trailers: &Trailers) -> String {
     }
     message.push('\n');
     message
+}
+
+/// Whether a line would be read as a trailer that only Woodward may write.
+pub(crate) fn is_reserved_trailer(line: &str) -> bool {
+    let line = line.trim_start().to_ascii_lowercase();
+    line.starts_with("woodward-") || line.starts_with("co-authored-by:")
 }
 
 fn ends_with_trailers(body: &str) -> bool {

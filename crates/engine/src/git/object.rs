@@ -18,7 +18,9 @@ use woodward_core::{CommitId, TreeId};
 
 use super::error::{At, GitError};
 use super::message::Signature;
+use super::person::SigningConfig;
 use super::repo::{Repo, parse};
+use super::sign::{self, SigningError};
 use super::worktree::admin::unique;
 use crate::gate::content::hex;
 
@@ -34,8 +36,8 @@ pub(crate) struct NewCommit<'a> {
 }
 
 impl NewCommit<'_> {
-    /// As it is stored.
-    fn text(&self) -> String {
+    /// As it is stored, without a signature: what is signed.
+    pub(crate) fn text(&self) -> String {
         let mut text = format!("tree {}\n", self.tree);
         for parent in self.parents {
             let _ = writeln!(text, "parent {parent}");
@@ -54,13 +56,32 @@ impl NewCommit<'_> {
 impl Repo {
     /// Writes a commit and says its name.
     pub(crate) async fn write_commit(&self, new: &NewCommit<'_>) -> Result<CommitId, GitError> {
+        self.write_commit_text(new.tree, &new.text()).await
+    }
+
+    /// Signs a commit and writes it.
+    pub(crate) async fn write_signed_commit(
+        &self,
+        new: &NewCommit<'_>,
+        signing: &SigningConfig,
+    ) -> Result<Result<CommitId, SigningError>, GitError> {
         let text = new.text();
+        let signature = match sign::sign(signing, text.as_bytes()).await {
+            Ok(signature) => signature,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let is_sha256 = new.tree.as_str().len() != 40;
+        let text = sign::embed(&text, &signature, is_sha256);
+        Ok(Ok(self.write_commit_text(new.tree, &text).await?))
+    }
+
+    async fn write_commit_text(&self, tree: &TreeId, text: &str) -> Result<CommitId, GitError> {
         let object = [
             format!("commit {}\0", text.len()).as_bytes(),
             text.as_bytes(),
         ]
         .concat();
-        let name = match new.tree.as_str().len() {
+        let name = match tree.as_str().len() {
             40 => hex(&Sha1::digest(&object)),
             _ => hex(&Sha256::digest(&object)),
         };

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 
-use woodward_core::{CommitId, IntentId, Task, TaskId, TreeId};
-use woodward_store::fresh_uuid;
+use woodward_core::{CommitId, Task, TaskId, TreeId};
 
+use super::commits::speculative_author;
 use crate::clock;
 use crate::config::{Config, MergeStyle};
 use crate::error::Result;
-use crate::git::{Build, BuildSpec, Repo, Signature, Style, Trailers};
+use crate::git::{Build, BuildSpec, Repo, Style, Trailers};
 
 /// An entry: a task, and the commit of it that was approved.
 pub(super) type Key = (TaskId, CommitId);
@@ -22,8 +22,6 @@ pub(super) struct Link {
     pub(super) key: Key,
     pub(super) commit: CommitId,
     pub(super) tree: TreeId,
-    /// Named in the commit, if it is to land by itself.
-    pub(super) intent: Option<IntentId>,
 }
 
 /// An entry to be merged.
@@ -32,9 +30,6 @@ pub(super) struct Entry<'a> {
     pub(super) task: &'a Task,
     /// What was approved.
     pub(super) commit: &'a CommitId,
-    pub(super) message: String,
-    /// Whether it lands by itself, and its commit names its landing.
-    pub(super) by_itself: bool,
 }
 
 /// What came of adding an entry.
@@ -52,20 +47,9 @@ const MERGES_MAX: usize = 1_000;
 pub(super) struct Chain {
     /// Where the branch is.
     base: Option<CommitId>,
-    /// What the first link is built on, if not on that: the last of those that were joined to the
-    /// branch. It has the same tree, so nothing needs to be built anew on top of it.
-    ground: Option<CommitId>,
-    /// What joined the last of some links to the branch.
-    joined: Option<Joined>,
     links: Vec<Link>,
     /// What entries make of trees, so that they need not be merged again when only commits change.
     merged: HashMap<(TreeId, CommitId), TreeId>,
-}
-
-#[derive(Clone, Debug)]
-struct Joined {
-    by: CommitId,
-    last: CommitId,
 }
 
 impl Chain {
@@ -78,31 +62,48 @@ impl Chain {
         self.base.as_ref()
     }
 
-    /// Whether its links were made to land by themselves; `None` if there are none.
-    pub(super) fn is_by_itself(&self) -> Option<bool> {
-        self.links.first().map(|link| link.intent.is_some())
-    }
-
-    /// Links up to this one were joined to the branch by a commit.
-    pub(super) fn is_joined(&mut self, last: &CommitId, by: CommitId) {
-        let last = last.clone();
-        self.joined = Some(Joined { by, last });
+    /// The first `count` links landed as other commits with the same trees, of which `new` is the last:
+    /// the rest is put on top of that. Their trees stay what they are, and so do verdicts.
+    pub(super) async fn rebuild_on(
+        &mut self,
+        repo: &Repo,
+        config: &Config,
+        count: usize,
+        new: &CommitId,
+    ) -> Result<()> {
+        let landed = self.links.drain(..count).next_back();
+        self.base = Some(new.clone());
+        let rest = std::mem::take(&mut self.links);
+        // What is rebased is more than its tree.
+        if config.merge_style == MergeStyle::Rebase {
+            return Ok(());
+        }
+        let (mut below, mut below_tree) = match landed {
+            Some(landed) => (new.clone(), landed.tree),
+            None => return Ok(()),
+        };
+        for mut link in rest {
+            if link.tree == below_tree {
+                link.commit = below.clone();
+            } else {
+                let spec = build_spec(config, &below, &link.key.1);
+                let Build::Built { commit, .. } = repo.build_of(&spec, link.tree.clone()).await?
+                else {
+                    return Ok(());
+                };
+                link.commit = commit;
+            }
+            below = link.commit.clone();
+            below_tree = link.tree.clone();
+            self.links.push(link);
+        }
+        Ok(())
     }
 
     /// Keeps what is still right: on top of `base`, of these entries in this order.
     pub(super) fn fit(&mut self, base: &CommitId, wanted: &[Key]) {
         if self.base.as_ref() != Some(base) {
-            let joined = self.joined.take().filter(|joined| joined.by == *base);
-            let ground = joined.map(|joined| joined.last);
-            // What landed takes nothing away from those on top of it.
-            let landed = ground.as_ref().unwrap_or(base);
-            match self.links.iter().rposition(|link| link.commit == *landed) {
-                Some(landed) => {
-                    drop(self.links.drain(..=landed));
-                    self.ground = ground;
-                }
-                None => self.take_apart(),
-            }
+            self.take_apart();
             self.base = Some(base.clone());
         }
         let pairs = self.links.iter().zip(wanted);
@@ -113,13 +114,12 @@ impl Chain {
     /// Forgets all links, to be made anew.
     pub(super) fn take_apart(&mut self) {
         self.links.clear();
-        self.ground = None;
     }
 
     /// What the next link goes on top of.
     pub(super) fn top(&self) -> Option<&CommitId> {
         let last = self.links.last().map(|link| &link.commit);
-        last.or(self.ground.as_ref()).or(self.base.as_ref())
+        last.or(self.base.as_ref())
     }
 
     /// Adds an entry: merged by git, or as a tree that was merged otherwise.
@@ -130,30 +130,11 @@ impl Chain {
         entry: Entry<'_>,
         merged: Option<TreeId>,
     ) -> Result<Added> {
-        if entry.by_itself && self.links.is_empty() {
-            // It becomes the branch, so it must be on top of it.
-            self.ground = None;
-        }
         let Some(onto) = self.top().cloned() else {
             return Ok(Added::Conflict(Vec::new()));
         };
         let Entry { task, commit, .. } = entry;
-        let intent = entry.by_itself.then(|| IntentId::new(fresh_uuid()));
-        let who = signature();
-        let spec = BuildSpec {
-            style: style(config),
-            onto: onto.clone(),
-            head: commit.clone(),
-            message: entry.message,
-            trailers: Trailers {
-                task: Some(task.name.to_string()),
-                intent: intent.map(|intent| intent.to_string()),
-                ..Trailers::default()
-            },
-            author: who.clone(),
-            committer: who,
-            date: clock::now(),
-        };
+        let spec = build_spec(config, &onto, commit);
         let below = match self.links.last() {
             Some(link) => link.tree.clone(),
             None => repo.tree_of(&onto).await?,
@@ -183,15 +164,23 @@ impl Chain {
             key: (task.id, commit.clone()),
             commit: made,
             tree,
-            intent,
         });
         Ok(Added::Linked)
     }
 }
 
-/// Who lands.
-pub(super) fn signature() -> Signature {
-    Signature::new("Woodward", "woodward@localhost")
+/// A commit that is built to be tested. What lands is written anew, by the person.
+fn build_spec(config: &Config, onto: &CommitId, head: &CommitId) -> BuildSpec {
+    BuildSpec {
+        style: style(config),
+        onto: onto.clone(),
+        head: head.clone(),
+        message: "merge candidate".to_owned(),
+        trailers: Trailers::default(),
+        author: speculative_author(),
+        committer: speculative_author(),
+        date: clock::now(),
+    }
 }
 
 fn style(config: &Config) -> Style {
@@ -205,7 +194,9 @@ fn style(config: &Config) -> Style {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::Door;
     use uuid::Uuid;
+    use woodward_testkit::repo::TestRepo;
 
     fn commit(digit: char) -> CommitId {
         digit.to_string().repeat(40).parse().expect("a commit")
@@ -215,59 +206,67 @@ mod tests {
         (TaskId::new(Uuid::from_u128(digit as u128)), commit(digit))
     }
 
-    fn chain(one_by_one: bool) -> Chain {
+    fn chain() -> Chain {
         let link = |(of, made): (char, char)| Link {
             key: key(of),
             commit: commit(made),
             tree: TreeId::from(commit(made)),
-            intent: one_by_one.then(|| IntentId::new(Uuid::nil())),
         };
         Chain {
             base: Some(commit('0')),
-            ground: None,
-            joined: None,
             merged: HashMap::new(),
             links: [('1', 'a'), ('2', 'b'), ('3', 'c')].map(link).into(),
         }
     }
 
     #[test]
-    fn what_landed_by_itself_leaves_the_others_as_they_are() {
-        let mut chain = chain(true);
-        chain.fit(&commit('a'), &[key('2'), key('3'), key('4')]);
-        let left: Vec<&CommitId> = chain.links.iter().map(|link| &link.commit).collect();
-        assert_eq!(left, [&commit('b'), &commit('c')]);
-        chain.fit(&commit('d'), &[key('2')]);
-        assert!(chain.links.is_empty(), "somebody else moved the branch");
-    }
-
-    #[test]
-    fn what_was_joined_to_the_branch_leaves_the_others_as_they_are() {
-        let mut chain = chain(false);
-        chain.is_joined(&commit('b'), commit('e'));
-        chain.fit(&commit('e'), &[key('3'), key('4')]);
-        let left: Vec<&CommitId> = chain.links.iter().map(|link| &link.commit).collect();
-        assert_eq!(left, [&commit('c')]);
-        chain.fit(&commit('e'), &[key('4')]);
-        assert_eq!(chain.top(), Some(&commit('b')), "the same tree as the join");
-        chain.take_apart();
-        assert_eq!(chain.top(), Some(&commit('e')));
-    }
-
-    #[test]
-    fn a_join_that_did_not_happen_is_of_no_use() {
-        let mut chain = chain(false);
-        chain.is_joined(&commit('b'), commit('e'));
-        chain.fit(&commit('f'), &[key('3')]);
+    fn a_branch_that_moved_elsewhere_invalidates_the_chain() {
+        let mut chain = chain();
+        chain.fit(&commit('d'), &[key('1')]);
         assert!(chain.links.is_empty());
-        assert_eq!(chain.top(), Some(&commit('f')));
+        assert_eq!(chain.top(), Some(&commit('d')));
     }
 
     #[test]
     fn who_left_takes_all_on_top_along() {
-        let mut chain = chain(false);
+        let mut chain = chain();
         chain.fit(&commit('0'), &[key('1'), key('3')]);
         assert_eq!(chain.links.len(), 1);
-        assert_eq!(chain.is_by_itself(), Some(false));
+    }
+
+    #[tokio::test]
+    async fn what_did_not_land_keeps_its_tree_on_top_of_what_did() {
+        let test = TestRepo::with(&[("a", "1\n")]);
+        let repo = Repo::discover(&Door::new("test"), test.root()).await;
+        let repo = repo.expect("a repository");
+        let config = Config::parse("agent: { command: sh }\n", "test").expect("a configuration");
+        let base: CommitId = test.head("main").parse().expect("a commit");
+        let mut links = Vec::new();
+        for (number, name) in [('1', "b"), ('2', "c"), ('3', "d")] {
+            let made = test.commit(name, &[(name, "x\n")]);
+            let tree: CommitId = test.head("HEAD^{tree}").parse().expect("a tree");
+            links.push(Link {
+                key: key(number),
+                commit: made.parse().expect("a commit"),
+                tree: TreeId::from(tree),
+            });
+        }
+        let trees: Vec<TreeId> = links.iter().map(|link| link.tree.clone()).collect();
+        let landed = links[0].commit.clone();
+        test.git(&["checkout", "-q", "--detach", landed.as_str()]);
+        test.git(&["commit", "-q", "--amend", "-m", "landed"]);
+        let new: CommitId = test.head("HEAD").parse().expect("a commit");
+        let mut chain = Chain {
+            base: Some(base),
+            links,
+            merged: HashMap::new(),
+        };
+        let rebuilt = chain.rebuild_on(&repo, &config, 1, &new);
+        rebuilt.await.expect("rebuilt");
+        chain.fit(&new, &[key('2'), key('3')]);
+        let kept: Vec<&TreeId> = chain.links.iter().map(|link| &link.tree).collect();
+        assert_eq!(kept, [&trees[1], &trees[2]]);
+        let parent = test.head(&format!("{}^", chain.links[0].commit));
+        assert_eq!(parent, new.as_str());
     }
 }

@@ -22,6 +22,7 @@ use woodward_core::{CommitId, State, Task, TreeId};
 use woodward_store::Queued;
 
 use super::chain::{Chain, Key, Link};
+use super::hold::Hold;
 use super::looks::{Done, Looks, Said};
 use super::right::Right;
 use super::target::Seen;
@@ -139,11 +140,10 @@ impl<'a> Line<'a> {
             // What must be written anew may take minutes, and those who wait would wait for it.
             return Ok(true);
         }
-        let by_itself = self.is_by_itself(view);
         while self.chain.links().len() < view.entries.len() && !self.looks.is_any_over() {
             let queued = &view.entries[self.chain.links().len()];
             let is_rung = bell.notified().now_or_never().is_some();
-            if is_rung || !self.link(view, queued, by_itself).await? {
+            if is_rung || !self.link(view, queued).await? {
                 return Ok(false);
             }
             // What holds it may be something else by now.
@@ -153,13 +153,6 @@ impl<'a> Line<'a> {
             }
         }
         Ok(true)
-    }
-
-    /// Whether everybody's commit names its landing. As it was begun: what is looked at is the tree,
-    /// however it lands then.
-    fn is_by_itself(&self, view: &View) -> bool {
-        let begun = self.chain.is_by_itself();
-        begun.unwrap_or(view.pace.one_by_one)
     }
 
     async fn turn(&mut self) -> Result<Turn> {
@@ -251,7 +244,6 @@ impl<'a> Line<'a> {
     /// A tree could not be looked at. If it is one entry's, that one waits; if it is several's, each is
     /// looked at by itself.
     async fn not_looked_at(&mut self, tree: &TreeId, error: EngineError) -> Result<()> {
-        let note = error.into_note();
         let place = self
             .chain
             .links()
@@ -265,13 +257,11 @@ impl<'a> Line<'a> {
             let queue = self.right.inner.store.load_queue(self.right.project.id());
             let queued = queue.await?.into_iter().find(|it| it.entry.task == task);
             if let Some(queued) = queued {
-                self.hold(&queued, note.into()).await?;
+                let hold = self.right.hold_for(self.branch, error).await;
+                self.hold(&queued, hold).await?;
             }
         } else {
-            tracing::warn!(
-                note = note.as_str(),
-                "several entries could not be looked at together"
-            );
+            tracing::warn!(%error, "several entries could not be looked at together");
             self.verdicts
                 .insert(tree.clone(), Arc::new(Said::unlooked()));
         }
@@ -279,8 +269,8 @@ impl<'a> Line<'a> {
     }
 
     /// Lets an entry wait for a while, with a reason that the person sees.
-    async fn hold(&self, queued: &Queued, reason: String) -> Result<()> {
-        self.right.hold(queued, reason).await
+    async fn hold(&self, queued: &Queued, hold: Hold) -> Result<()> {
+        self.right.hold(queued, hold).await
     }
 
     /// Lets people see which prefixes are looked at.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use woodward_core::landing::{Intent, IntentState};
+use woodward_core::landing::{HoldCause, Intent, IntentState};
 use woodward_core::lease::Lease;
 use woodward_core::queue::learn::Learned;
 use woodward_core::queue::plan::Pace;
@@ -18,16 +18,15 @@ use woodward_store::{
     CloseIntent, GateResult, LeaseRef, OpenIntent, Queued, StoreError, fresh_uuid,
 };
 
-use super::HELD_AGAIN;
-use super::chain::{Chain, Entry, Key, Link, signature};
+use super::chain::{Chain, Entry, Key, Link};
+use super::hold::{Attempts, Hold, locked_checkout};
 use super::pins::Recording;
 use crate::clock;
 use crate::config::Config;
 use crate::engine::Inner;
 use crate::error::{EngineError, Result};
-use crate::git::{Advance, Join, Repo, Trailers};
+use crate::git::{Advance, Repo};
 use crate::project::Project;
-use crate::words::Words;
 
 /// How every reason begins that a person's checkout gives for waiting.
 pub(crate) const HELD_BY_CHECKOUT: &str = "your checkout has changes in the way";
@@ -36,7 +35,6 @@ const REFUSED: &str = "the remote refuses it";
 const FILES_SHOWN: usize = 5;
 /// How long a remote that does not want an entry is left alone with it.
 const REFUSED_AGAIN: Duration = Duration::from_secs(300);
-const TITLE_MAX: usize = 60;
 
 /// The right to move one branch, while it is held.
 pub(super) struct Right<'a> {
@@ -56,6 +54,8 @@ pub(super) enum Moved {
     Refused(String),
     /// It was begun and can't be finished now.
     Stuck,
+    /// Something must change first: nothing has happened.
+    Held(Hold),
 }
 
 /// Files of a person's checkout that a landing would overwrite.
@@ -66,8 +66,16 @@ pub(super) struct Blocked {
 }
 
 impl Blocked {
+    /// Why entries that change these files wait.
+    pub(super) fn hold(&self, files: &[String]) -> Hold {
+        Hold {
+            cause: HoldCause::Checkout,
+            reason: self.reason(files),
+        }
+    }
+
     /// What the person reads.
-    pub(super) fn reason(&self, files: &[String]) -> String {
+    fn reason(&self, files: &[String]) -> String {
         let shown = files.iter().take(FILES_SHOWN).cloned().collect::<Vec<_>>();
         let more = match files.len() - shown.len() {
             0 => String::new(),
@@ -137,14 +145,8 @@ impl Right<'_> {
         let mut landing = self.inner.landers.lock();
         landing.not_before.retain(|_, until| now < *until);
         landing.not_before.insert(task, now + left);
-        let inner = Arc::clone(self.inner);
-        let stopping = inner.stopping.clone();
-        inner.tasks.clone().spawn(async move {
-            let wait = tokio::time::sleep(left);
-            if stopping.run_until_cancelled(wait).await.is_some() {
-                inner.look.notify_one();
-            }
-        });
+        drop(landing);
+        self.wake_at(now + left);
     }
 
     /// Whether somebody committed after the yes: that yes was to something else.
@@ -209,26 +211,6 @@ impl Right<'_> {
         in_the_way(&self.project.repo, branch, &shown, new).await
     }
 
-    pub(super) async fn hold(&self, queued: &Queued, reason: String) -> Result<()> {
-        let task = queued.entry.task;
-        let reason = Note::from(reason);
-        if queued.hold.as_ref() != Some(&reason) {
-            tracing::info!(%task, reason = reason.as_str(), "held");
-            // First: once it is held, nobody looks for a reason to tell again.
-            crate::notify::tell_held(self.inner, task, &reason).await?;
-            match self.inner.store.hold_entry(task, Some(reason)).await {
-                // It has just been taken out of the queue.
-                Err(StoreError::NotFound { .. }) => return Ok(()),
-                held => held?,
-            }
-        }
-        let now = Instant::now();
-        let mut landing = self.inner.landers.lock();
-        landing.held_until.retain(|_, until| now < *until);
-        landing.held_until.insert(task, now + HELD_AGAIN);
-        Ok(())
-    }
-
     /// What was in an entry's way is so no longer: it is looked at. Only what a remote said stays, until
     /// it says something else.
     pub(super) async fn free(&self, queued: &Queued) -> Result<()> {
@@ -236,6 +218,11 @@ impl Right<'_> {
         if !queued.hold.as_ref().is_some_and(may_go) {
             return Ok(());
         }
+        self.inner
+            .landers
+            .lock()
+            .attempts
+            .remove(&queued.entry.task);
         match self.inner.store.hold_entry(queued.entry.task, None).await {
             Err(StoreError::NotFound { .. }) => Ok(()),
             freed => Ok(freed?),
@@ -263,12 +250,13 @@ impl Right<'_> {
             "{REFUSED}: {why}; have it changed (woodward reject), or try again when it \
              may land (woodward queue release)"
         );
-        self.hold(queued, reason).await?;
+        let cause = HoldCause::Remote;
+        self.hold(queued, Hold { cause, reason }).await?;
         self.leave_alone(queued.entry.task, REFUSED_AGAIN);
         Ok(())
     }
 
-    /// Moves the branch: to the one link, or to a commit that joins them all, and says to which.
+    /// Writes the commits that land and moves the branch to the last of them.
     pub(super) async fn move_branch(
         &self,
         branch: &str,
@@ -277,19 +265,14 @@ impl Right<'_> {
         links: &[Link],
         config: &Config,
     ) -> Result<Moved> {
-        let repo = &self.project.repo;
-        let Some(last) = links.last() else {
-            return Ok(Moved::Not);
-        };
-        let id = last.intent.filter(|_| links.len() == 1);
-        let id = id.unwrap_or_else(|| IntentId::new(fresh_uuid()));
-        // Only what was looked at goes on the first-parent line: not the first of several rebased
-        // commits.
-        let new = match last.intent {
-            Some(_) if links.len() == 1 && repo.is_on(&last.commit, old).await? => {
-                last.commit.clone()
-            }
-            _ => self.join(&members, old, last, id).await?,
+        if let Some(hold) = locked_checkout(&self.project.repo, branch).await? {
+            return Ok(Moved::Held(hold));
+        }
+        let id = IntentId::new(fresh_uuid());
+        let written = self.write_commits(&members, old, links, id, config);
+        let new = match written.await? {
+            Ok(new) => new,
+            Err(hold) => return Ok(Moved::Held(hold)),
         };
         let recording = Recording::of(&self.inner.landers, self.project, id, &new).await?;
         let intent = Intent {
@@ -362,38 +345,6 @@ impl Right<'_> {
         Ok(Moved::To(new.clone()))
     }
 
-    /// The commit that brings several entries at once: only its own tree was looked at, so only it is
-    /// put on the branch's first-parent line.
-    async fn join(
-        &self,
-        members: &[Task],
-        old: &CommitId,
-        last: &Link,
-        intent: IntentId,
-    ) -> Result<CommitId> {
-        let names: Vec<&str> = members.iter().map(|task| task.name.as_str()).collect();
-        let (message, task) = match members {
-            [one] => (self.message(one).await?, Some(one.name.to_string())),
-            _ => (
-                format!("Land {} tasks\n\n{}", names.len(), names.join("\n")),
-                None,
-            ),
-        };
-        let joined = Join {
-            tree: last.tree.clone(),
-            parents: [old.clone(), last.commit.clone()],
-            message,
-            trailers: Trailers {
-                task,
-                intent: Some(intent.to_string()),
-                ..Trailers::default()
-            },
-            who: signature(),
-            date: clock::now(),
-        };
-        Ok(self.project.repo.join(&joined).await?)
-    }
-
     /// Brings the person's checkout along and records what became of a landing.
     pub(super) async fn settle(&self, intent: &Intent, outcome: IntentState) -> Result<()> {
         let repo = &self.project.repo;
@@ -419,6 +370,14 @@ impl Right<'_> {
                 policy: config.policy(),
             })
             .await?;
+        {
+            let branch = (self.project.id(), intent.branch.clone());
+            let mut landing = self.inner.landers.lock();
+            landing.stuck.remove(&branch);
+            for task in &intent.members {
+                landing.attempts.remove(task);
+            }
+        }
         if let Err(error) = repo.unpin_landing(intent.id).await {
             tracing::debug!(%error, "what landed is kept until the next look");
         }
@@ -441,21 +400,6 @@ impl Right<'_> {
         Ok(())
     }
 
-    /// The message of the landing commit: the task, and what was asked for.
-    pub(super) async fn message(&self, task: &Task) -> Result<String> {
-        let Words { first, .. } = Words::load(self.inner, task.id).await?;
-        let prompt = first.as_ref().map(|m| m.body.trim()).unwrap_or_default();
-        let title = prompt.lines().next().unwrap_or_default().trim();
-        let cut: String = title.chars().take(TITLE_MAX).collect();
-        Ok(if cut.is_empty() {
-            task.name.to_string()
-        } else if cut.len() < title.len() {
-            format!("{}: {cut}…\n\n{title}", task.name)
-        } else {
-            format!("{}: {cut}", task.name)
-        })
-    }
-
     /// Whether an error says something about the repository or a checkout, and not about the database
     /// or this engine's end.
     pub(super) fn is_of_the_world(&self, error: &EngineError) -> bool {
@@ -463,23 +407,45 @@ impl Right<'_> {
     }
 
     /// A landing that is under way can't be finished now. Nothing else can land there until it is, so
-    /// the person must know; it is tried again with every look.
+    /// the person must know; it is tried again after a while, longer each time.
     pub(super) async fn stuck(&self, intent: &Intent, error: EngineError) -> Result<()> {
         if !self.is_of_the_world(&error) {
             return Err(error);
         }
-        let why = String::from(error.into_note());
-        let reason = Note::from(format!("its landing can't be finished: {why}"));
+        let hold = self.hold_for(&intent.branch, error).await;
+        let reason = format!("its landing can't be finished: {}", hold.reason);
+        let reason = Note::from(reason);
+        let earlier = {
+            let branch = (self.project.id(), intent.branch.clone());
+            let mut landing = self.inner.landers.lock();
+            let earlier = landing.stuck.get(&branch).copied();
+            let attempts = Attempts::after(earlier, hold.cause);
+            landing.stuck.insert(branch, attempts);
+            self.wake_at(attempts.until);
+            earlier
+        };
+        let is_known = earlier.is_some_and(|earlier| earlier.cause == hold.cause);
         for queued in self.inner.store.load_queue(self.project.id()).await? {
             let task = queued.entry.task;
             if intent.members.contains(&task) && queued.hold.as_ref() != Some(&reason) {
                 tracing::warn!(%task, reason = reason.as_str(), "stuck");
-                crate::notify::tell_held(self.inner, task, &reason).await?;
-                let reason = Some(reason.clone());
-                self.inner.store.hold_entry(task, reason).await?;
+                self.store_hold(task, reason.clone(), is_known && queued.hold.is_some())
+                    .await?;
             }
         }
         Ok(())
+    }
+
+    /// Looks at the queue again then.
+    fn wake_at(&self, when: Instant) {
+        let inner = Arc::clone(self.inner);
+        let stopping = inner.stopping.clone();
+        inner.tasks.clone().spawn(async move {
+            let wait = tokio::time::sleep_until(when.into());
+            if stopping.run_until_cancelled(wait).await.is_some() {
+                inner.look.notify_one();
+            }
+        });
     }
 
     pub(super) async fn release(self) {
@@ -519,12 +485,7 @@ pub(crate) async fn would_hold(
 ) -> Result<Option<String>> {
     let mut chain = Chain::default();
     chain.fit(base, &[]);
-    let entry = Entry {
-        task,
-        commit,
-        message: task.name.to_string(),
-        by_itself: false,
-    };
+    let entry = Entry { task, commit };
     chain.add(&project.repo, config, entry, None).await?;
     let Some(link) = chain.links().last() else {
         return Ok(None);

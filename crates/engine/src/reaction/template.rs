@@ -82,7 +82,8 @@ pub(crate) fn head_and_tail(text: &str) -> String {
     format!("{}\n[… {cut} bytes …]\n{}", &text[..head], &text[tail..])
 }
 
-fn environment() -> Environment<'static> {
+/// An environment whose templates end soon and name only what there is.
+pub(crate) fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));
@@ -138,7 +139,7 @@ pub(crate) fn check(source: &str) -> Result<(), BadTemplate> {
 }
 
 /// Functions that every template has.
-fn is_global(name: &str) -> bool {
+pub(crate) fn is_global(name: &str) -> bool {
     ["range", "dict", "namespace", "debug"].contains(&name)
 }
 
@@ -165,7 +166,7 @@ pub(crate) fn render(source: &str, values: &Values) -> Result<String, String> {
 }
 
 /// At most one empty line in a row outside of fences, and none at the ends.
-fn tidy(text: &str) -> String {
+pub(crate) fn tidy(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     let mut fence: Option<&str> = None;
     for line in text.trim().lines() {
@@ -183,7 +184,8 @@ fn tidy(text: &str) -> String {
     lines.join("\n")
 }
 
-fn in_words(error: &minijinja::Error) -> String {
+/// What is wrong with a template.
+pub(crate) fn in_words(error: &minijinja::Error) -> String {
     let what = error
         .detail()
         .map_or_else(|| error.kind().to_string(), str::to_owned);

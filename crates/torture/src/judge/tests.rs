@@ -104,6 +104,38 @@ fn a_planted_red_commit_is_found() {
 }
 
 #[test]
+fn commits_that_landed_together_count_as_one_move() {
+    let stage = project();
+    let commit = |name: &str, number: u32| {
+        stage.write(&format!("tests/0-{name}.t"), &format!("{name}\nplain\n"))?;
+        let trailers = format!(
+            "Woodward-Task: {name}\nWoodward-Intent: {}\nWoodward-Batch: {number}/2",
+            uuid(1)
+        );
+        stage.commit(&format!("{name}\n\n{trailers}"))
+    };
+    stage.git(&["checkout", "--quiet", "--detach"]).unwrap();
+    commit("a", 1).unwrap();
+    stage.write("count/0", "2\n").unwrap();
+    commit("b", 2).unwrap();
+    let head = stage.git(&["rev-parse", "HEAD"]).unwrap();
+    stage
+        .git(&["update-ref", "refs/heads/main", &head])
+        .unwrap();
+    stage.git(&["checkout", "--quiet", "main"]).unwrap();
+    let (landed, foreign) = landings(&stage, "main").unwrap();
+    assert_eq!(foreign, Vec::<String>::new());
+    assert_eq!(landed.len(), 1);
+    assert_eq!(landed[0].tasks, ["b", "a"]);
+    let red = red_commits(&stage, "main").unwrap();
+    assert_eq!(
+        red,
+        Vec::<String>::new(),
+        "the first of them fails, main never was there"
+    );
+}
+
+#[test]
 fn the_check_sees_a_wrong_name_a_missing_note_and_markers() {
     for (file, text) in [
         ("tests/1-a.t", "b\nplain\n"),

@@ -3,6 +3,7 @@
 mod agents;
 mod blame;
 mod cast;
+mod commits;
 mod config;
 mod daemon;
 mod desktop;

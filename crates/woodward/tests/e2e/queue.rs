@@ -41,18 +41,13 @@ fn reviewed(scene: &Scene, names: &[&str], file: impl Fn(&str) -> String) {
     }
 }
 
-/// Every commit of the branch's first-parent line passes the check, and how many parents each has.
-fn every_commit_is_green(scene: &Scene, branch: &str) -> Vec<usize> {
+/// Every commit that the branch pointed to passes the check, and how many those were.
+fn every_tip_is_green(scene: &Scene, branch: &str) -> usize {
     let root = scene.root();
     let place = scene.repo.around().join(format!("look-{branch}"));
-    let list = scene
-        .repo
-        .git(&["rev-list", "--first-parent", "--parents", branch]);
-    let mut parents = Vec::new();
-    for line in list.lines() {
-        let mut commits = line.split(' ');
-        let commit = commits.next().expect("a commit");
-        parents.push(commits.count());
+    let name = format!("refs/heads/{branch}");
+    let list = scene.repo.git(&["reflog", "show", "--format=%H", &name]);
+    for commit in list.lines() {
         export(root, commit, &place);
         let check = place.join("check.sh");
         if check.exists() {
@@ -65,7 +60,15 @@ fn every_commit_is_green(scene: &Scene, branch: &str) -> Vec<usize> {
         }
         std::fs::remove_dir_all(&place).expect("removed");
     }
-    parents
+    list.lines().count()
+}
+
+/// How many parents each commit of a branch has.
+fn parents(scene: &Scene, branch: &str) -> Vec<usize> {
+    let list = scene.repo.git(&["rev-list", "--parents", branch]);
+    list.lines()
+        .map(|line| line.split(' ').count() - 1)
+        .collect()
 }
 
 fn export(root: &Path, commit: &str, place: &Path) {
@@ -110,8 +113,10 @@ fn many_land_together_and_only_the_culprits_go_back() {
     }
     let tree = scene.repo.git(&["ls-tree", "--name-only", "main"]);
     assert!(tree.contains("t12.txt") && !tree.contains("bad"), "{tree}");
-    let parents = every_commit_is_green(&scene, "main");
-    assert!(parents.contains(&2), "some landed together: {parents:?}");
+    let tips = every_tip_is_green(&scene, "main");
+    let parents = parents(&scene, "main");
+    assert!(parents.len() > tips, "some landed together: {tips}");
+    assert!(parents.iter().all(|count| *count < 2), "{parents:?}");
     let tasks = scene.repo.git(&[
         "log",
         "--format=%(trailers:key=Woodward-Task,valueonly)",
@@ -138,8 +143,11 @@ fn where_it_is_strict_everyone_lands_by_itself() {
     for name in names {
         scene.wait(name, if name == "b" { "failed" } else { "landed" });
     }
-    let parents = every_commit_is_green(&scene, "main");
+    every_tip_is_green(&scene, "main");
+    let parents = parents(&scene, "main");
     assert!(parents.iter().all(|count| *count < 2), "{parents:?}");
+    let log = scene.repo.git(&["log", "--format=%B", "main"]);
+    assert!(!log.contains("Woodward-Batch"), "each was tested: {log}");
 }
 
 #[test]
@@ -294,7 +302,7 @@ fn what_landed_is_taken_back_by_a_gated_task_or_it_is_said_why_not() {
     scene.ok(&["undo", "revert-l2"]);
     scene.wait("revert-revert-l2", "landed");
     assert_eq!(scene.repo.read("l2.txt"), "l2\n");
-    every_commit_is_green(&scene, "main");
+    every_tip_is_green(&scene, "main");
 }
 
 #[test]
@@ -310,7 +318,15 @@ fn five_land_with_one_look_and_one_of_them_is_taken_back_alone() {
         scene.wait(name, "landed");
     }
     assert_eq!(looks(&scene) - before, 1);
-    assert!(every_commit_is_green(&scene, "main").contains(&2));
+    every_tip_is_green(&scene, "main");
+    let moves = scene.repo.git(&["reflog", "show", "--format=%H", "main"]);
+    let before = moves.lines().nth(1).expect("two tips").to_owned();
+    let format = "--format=%(trailers:key=Woodward-Batch,valueonly,separator=%x20)";
+    let range = format!("{before}..main");
+    let batch = scene.repo.git(&["log", "--reverse", format, &range]);
+    let batch: Vec<&str> = batch.lines().collect();
+    assert_eq!(batch, ["1/5", "2/5", "3/5", "4/5", "5/5"], "one update");
+    assert!(parents(&scene, "main").iter().all(|count| *count < 2));
     for name in names {
         let found: BlameView = scene.json(&["blame", &format!("{name}.txt:1")]);
         assert_eq!(found.tasks.len(), 1, "{name}: {found:#?}");

@@ -20,6 +20,8 @@ impl Place {
         let dir = TempDir::with_prefix("review").expect("a directory");
         let place = Self { dir };
         fs::create_dir(place.repo()).expect("a repository's directory");
+        let identity = "[user]\n\tname = T\n\temail = t@example.org\n";
+        place.write(".gitconfig", identity);
         place.write("agent.sh", &place.named(agent));
         let head = "agents:\n  script:\n    command: [\"sh\", \"AGENT\"]\n";
         place.write(

@@ -10,7 +10,9 @@ use woodward_core::AgentName;
 use super::super::agent::{AgentFile, AgentRef, AgentsFile, PermissionsFile, PromptBy, Trust};
 use super::super::near::nearest;
 use super::super::tree::{Step, Step::Key};
-use super::super::{Agent, Driving, EnvPattern, EnvRules, KNOWN_AGENTS, Runtime};
+use super::super::{
+    Agent, CommitIdentity, Driving, EnvPattern, EnvRules, KNOWN_AGENTS, Runtime,
+};
 use super::{Findings, plain};
 
 /// The name of an agent that is written in place.
@@ -154,8 +156,19 @@ impl<'a> Agents<'a> {
         rules.pass.extend(file.pass_env);
         rules.set.extend(plain(&file.env));
         let permissions = file.permissions.as_ref().unwrap_or(self.permissions);
+        let identity = CommitIdentity {
+            name: file.identity.name.unwrap_or_else(|| match kind {
+                Some(kind) => kind.facts().title.to_owned(),
+                None => name.to_string(),
+            }),
+            email: file.identity.email.unwrap_or_else(|| match kind {
+                Some(kind) => kind.commit_email().to_owned(),
+                None => format!("{name}@agents.invalid"),
+            }),
+        };
         let agent = Agent {
             name: name.clone(),
+            identity,
             driving,
             args: file.args,
             model: file.model,

@@ -60,6 +60,19 @@ pub(crate) fn unique(stem: &str) -> String {
     format!("{stem}-{count}-{}", &uuid[16..])
 }
 
+/// Whether a name is one that [`unique`] made.
+pub(crate) fn is_unique(name: &str) -> bool {
+    let mut parts = name.rsplitn(3, '-');
+    let is = |part: Option<&str>, digit: fn(&u8) -> bool| {
+        part.is_some_and(|part| !part.is_empty() && part.as_bytes().iter().all(digit))
+    };
+    let (uuid, count) = (parts.next(), parts.next());
+    uuid.is_some_and(|uuid| uuid.len() == 16)
+        && is(uuid, u8::is_ascii_hexdigit)
+        && is(count, u8::is_ascii_digit)
+        && parts.next().is_some()
+}
+
 /// Writes a small file so that a reader sees the old or the new content, never a part.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), GitError> {
     let mut name = path.file_name().map(OsString::from).unwrap_or_default();

@@ -10,6 +10,7 @@ use woodward_core::queue::plan::Known;
 use woodward_core::{Task, TreeId};
 
 use super::super::chain::Link;
+use super::super::commits::missing_identity;
 use super::super::looks::Wanted;
 use super::super::place;
 use super::{Line, Turn, View, is_a_persons};
@@ -40,13 +41,12 @@ impl Line<'_> {
             job.starts_with(&all) && name.starts_with(&own)
         });
         // What must be written anew may take minutes: then it is not found out whose they are.
-        let by_itself = self.is_by_itself(view);
         while !left.is_empty() && view.config.regenerate.is_empty() {
             let length = self.chain.links().len();
             let Some(queued) = view.entries.get(length) else {
                 break;
             };
-            if !self.link(view, queued, by_itself).await? {
+            if !self.link(view, queued).await? {
                 return Ok(false);
             }
             let link = self.chain.links()[length].clone();
@@ -76,10 +76,9 @@ impl Line<'_> {
             // Every entry is in the way of another: the first of them can't be.
             return Ok(Turn::Idle);
         };
-        let by_itself = self.is_by_itself(&view);
         while self.chain.links().len() < most {
             let queued = &view.entries[self.chain.links().len()];
-            if !self.link(&view, queued, by_itself).await? {
+            if !self.link(&view, queued).await? {
                 return Ok(Turn::Acted);
             }
             // Only now it is known which tree it is: if that passed or failed before, another plan
@@ -114,6 +113,14 @@ impl Line<'_> {
                 return Ok(Turn::Acted);
             };
             new.push((*length, wanted));
+        }
+        if !new.is_empty()
+            && let Some(hold) = missing_identity(&self.right.project.repo).await?
+        {
+            for queued in &view.entries[..most] {
+                self.hold(queued, hold.clone()).await?;
+            }
+            return Ok(Turn::Acted);
         }
         // Only now: nobody's look is ended for one that can't begin.
         let is_wanted = |tree: &TreeId| links.iter().any(|(_, link)| link.tree == *tree);

@@ -12,12 +12,7 @@ use crate::git::Side;
 
 impl Line<'_> {
     /// Merges one more entry on top; `false` if it does not go there.
-    pub(super) async fn link(
-        &mut self,
-        view: &View,
-        queued: &Queued,
-        by_itself: bool,
-    ) -> Result<bool> {
+    pub(super) async fn link(&mut self, view: &View, queued: &Queued) -> Result<bool> {
         let Some(task) = self.right.landing(&key(queued)).await? else {
             self.aside.insert(key(queued));
             return Ok(false);
@@ -32,19 +27,17 @@ impl Line<'_> {
             Ok(false) => {}
             Ok(true) => return Ok(false),
             Err(error) if self.right.is_of_the_world(&error) => {
-                self.hold(queued, error.into_note().into()).await?;
+                let hold = self.right.hold_for(self.branch, error).await;
+                self.hold(queued, hold).await?;
                 return Ok(false);
             }
             Err(error) => return Err(error),
         }
-        let message = self.right.message(&task).await?;
         let repo = &self.right.project.repo;
         let commit = &queued.entry.commit;
         let entry = Entry {
             task: &task,
             commit,
-            message,
-            by_itself,
         };
         let made = self.written_anew(view, &task, commit).await?;
         match self.chain.add(repo, &view.config, entry, made).await {
@@ -65,7 +58,8 @@ impl Line<'_> {
             }
             // Whether or not trying again helps: the person must know, and the others go on.
             Err(error) if self.right.is_of_the_world(&error) => {
-                self.hold(queued, error.into_note().into()).await?;
+                let hold = self.right.hold_for(self.branch, error).await;
+                self.hold(queued, hold).await?;
                 Ok(false)
             }
             Err(error) => Err(error),
@@ -169,8 +163,8 @@ impl Line<'_> {
             Ok(None) => return Ok(false),
             Ok(Some(blocked)) => blocked,
             Err(error) if self.right.is_of_the_world(&error) => {
-                let reason = String::from(error.into_note());
-                self.hold(&view.entries[count - 1], reason).await?;
+                let hold = self.right.hold_for(self.branch, error).await;
+                self.hold(&view.entries[count - 1], hold).await?;
                 return Ok(true);
             }
             Err(error) => return Err(error),
@@ -199,8 +193,7 @@ impl Line<'_> {
                 .collect();
             if count == 1 || !own.is_empty() {
                 let files = if count == 1 { &blocked.files } else { &own };
-                let reason = blocked.reason(files);
-                self.hold(queued, reason).await?;
+                self.hold(queued, blocked.hold(files)).await?;
                 held = true;
             }
             below = link.commit.clone();
@@ -208,8 +201,7 @@ impl Line<'_> {
         if !held {
             // A file against a directory, say: nobody changes it by name, all are in its way.
             for queued in &view.entries[..count] {
-                let reason = blocked.reason(&blocked.files);
-                self.hold(queued, reason).await?;
+                self.hold(queued, blocked.hold(&blocked.files)).await?;
             }
         }
         Ok(true)

@@ -3,11 +3,13 @@
 //! A branch moves only to a tree that passed, and nobody goes back who did not fail by itself.
 
 use woodward_core::gate::Overall;
+use woodward_core::landing::HoldCause;
 use woodward_core::queue::learn::Learned;
 use woodward_core::queue::plan::Known;
 use woodward_core::{CommitId, Fact, GateName, Note, Task};
 use woodward_store::Queued;
 
+use super::super::hold::Hold;
 use super::super::met;
 use super::super::right::Moved;
 use super::{Line, Turn, View, key};
@@ -32,16 +34,6 @@ impl Line<'_> {
             }
             members.push(task);
         }
-        let by_itself = count == 1;
-        if self.chain.is_by_itself() != Some(by_itself) {
-            // Whoever lands by itself names its landing, and nobody else does.
-            self.chain.take_apart();
-            for queued in &view.entries[..count] {
-                if !self.link(view, queued, by_itself).await? {
-                    return Ok(Turn::Acted);
-                }
-            }
-        }
         let links = self.chain.links()[..count].to_vec();
         if self.known(view, &links[count - 1]) != Known::Passed {
             return Ok(Turn::Acted);
@@ -57,12 +49,22 @@ impl Line<'_> {
             .await;
         match moved {
             Ok(Moved::To(new)) => {
-                self.chain.is_joined(&links[count - 1].commit, new);
+                let repo = &self.right.project.repo;
+                let rest = self.chain.rebuild_on(repo, &view.config, count, &new);
+                if rest.await.is_err() {
+                    // Whoever merges them anew says what is wrong.
+                    self.chain.take_apart();
+                }
                 for _ in 0..count {
                     self.right.learn(Learned::landed);
                 }
             }
             Ok(Moved::Not) => self.chain.take_apart(),
+            Ok(Moved::Held(hold)) => {
+                for queued in &view.entries[..count] {
+                    self.hold(queued, hold.clone()).await?;
+                }
+            }
             Ok(Moved::Refused(why)) if count == 1 => {
                 self.chain.take_apart();
                 self.right.refused(&view.entries[0], why).await?;
@@ -75,9 +77,9 @@ impl Line<'_> {
             // Nothing can land before that is settled, and whoever takes the right next does it first.
             Ok(Moved::Stuck) => return Ok(Turn::Idle),
             Err(error) if self.right.is_of_the_world(&error) => {
-                let reason = String::from(error.into_note());
+                let hold = self.right.hold_for(self.branch, error).await;
                 for queued in &view.entries[..count] {
-                    self.hold(queued, reason.clone()).await?;
+                    self.hold(queued, hold.clone()).await?;
                 }
             }
             Err(error) => return Err(error),
@@ -154,7 +156,8 @@ impl Line<'_> {
             "{why}; repair that, and it lands by itself, or say yes yourself: woodward approve {}",
             task.name
         );
-        self.hold(queued, reason).await?;
+        let cause = HoldCause::Approval;
+        self.hold(queued, Hold { cause, reason }).await?;
         self.right.leave_to_persons(task.id, base);
         Ok(Turn::Acted)
     }

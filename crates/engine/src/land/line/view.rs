@@ -46,9 +46,9 @@ impl Line<'_> {
                 begun
             }
             (Err(error), None) => {
-                let reason = String::from(error.into_note());
+                let hold = self.right.hold_for(self.branch, error).await;
                 for queued in entries {
-                    self.hold(&queued, reason.clone()).await?;
+                    self.hold(&queued, hold.clone()).await?;
                 }
                 return Ok(None);
             }

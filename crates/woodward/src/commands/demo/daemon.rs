@@ -32,6 +32,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 #[derive(Debug)]
 pub(super) struct Daemon {
     state: PathBuf,
+    git_config: PathBuf,
     client: Client,
     starting: Option<Child>,
 }
@@ -44,6 +45,7 @@ impl Daemon {
         Self {
             client: Client::new(Paths::new(&state).socket(), root),
             state,
+            git_config: place.git_config(),
             starting: None,
         }
     }
@@ -69,6 +71,9 @@ impl Daemon {
         let child = command
             .args(["up", "--quiet"])
             .env(STATE_DIR, &self.state)
+            // Commits of the demo are nobody's: neither named nor signed as the person's.
+            .env("GIT_CONFIG_GLOBAL", &self.git_config)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

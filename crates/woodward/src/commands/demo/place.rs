@@ -70,6 +70,9 @@ const SETTINGS: [(&str, &str); 9] = [
     ("core.fsmonitor", "false"),
 ];
 
+/// Who the commits are by that the demo's daemon lands.
+const GIT_CONFIG: &str = "[user]\n\tname = Woodward demo\n\temail = demo@localhost\n";
+
 /// The demo's directory.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -121,6 +124,11 @@ impl Place {
         self.root.join("state")
     }
 
+    /// The global git configuration of the demo's own daemon.
+    pub(super) fn git_config(&self) -> PathBuf {
+        self.root.join("gitconfig")
+    }
+
     /// Makes the repository and lays the scripts out.
     pub(super) async fn fill(&self) -> Outcome {
         let repository = self.repository();
@@ -131,6 +139,7 @@ impl Place {
             let script = self.root.join("agents").join(task.name);
             write(&script.with_extension("yaml"), task.script)?;
         }
+        write(&self.git_config(), GIT_CONFIG)?;
         let git = async |args: &[&str]| shell::require("git", args, &repository).await;
         git(&["init", "--quiet", "--initial-branch=main"]).await?;
         let hooks = repository.join(".git/hooks").display().to_string();
