@@ -35,6 +35,23 @@ const NEEDS: &[Need] = &[
         is_present: || Cmd::new("dbus-daemon").args(&["--version"]).succeeds(),
         packages: &["dbus"],
     },
+    Need {
+        what: "GnuPG",
+        is_present: || {
+            let agent = Cmd::new("gpg-agent").args(&["--version"]).succeeds();
+            agent && Cmd::new("gpg").args(&["--version"]).succeeds()
+        },
+        packages: &["gnupg"],
+    },
+    Need {
+        what: "ssh-keygen",
+        // It has no harmless switch: without a key file it fails, but it is there.
+        is_present: || {
+            let mut directories = path_directories().into_iter();
+            directories.any(|directory| directory.join("ssh-keygen").is_file())
+        },
+        packages: &["openssh-client"],
+    },
 ];
 
 /// All that installing and running the agent programs needs.
@@ -57,7 +74,7 @@ const AGENT_NEEDS: &[Need] = &[
 
 /// Install what the tests need and this machine lacks
 ///
-/// Uses apt-get, as root or through `sudo -n`, for PostgreSQL, tmux, npm and Python. Agent programs go
+/// Uses apt-get, as root or through `sudo -n`, for PostgreSQL, tmux, GnuPG, npm and Python. Agent programs go
 /// in pinned versions into the user's cache, or where WOODWARD_AGENTS_DIR says. Says what it
 /// installs; silent when nothing is missing.
 #[derive(clap::Args)]
