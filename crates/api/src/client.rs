@@ -64,6 +64,8 @@ pub struct DiffQuery {
     pub stat: bool,
     /// The working directory as it is, not the last result.
     pub working: bool,
+    /// Only what is different from what was approved last.
+    pub since_approved: bool,
 }
 
 impl Client {
@@ -199,7 +201,8 @@ impl Client {
         let target = self
             .of_task(task, "/diff")
             .with("stat", query.stat)
-            .with("working", query.working);
+            .with("working", query.working)
+            .with("since_approved", query.since_approved);
         self.fetch(target, PATIENCE).await
     }
 

@@ -10,14 +10,18 @@ use core::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-use crate::name::TaskName;
+use crate::id::CommitId;
+use crate::name::{GateName, TaskName};
 use crate::state::{AnswerVia, Delay, Evidence, Failure, PauseReason, State};
-use crate::task::{Blocker, Standing, Task};
+use crate::task::{Blocker, ReturnCause, Standing, Task};
 use crate::text::Note;
 use crate::time::{Millis, Timestamp};
 
 /// The most blockers that a reason names.
 const BLOCKERS_SHOWN_MAX: usize = 5;
+/// The most names of files or gates, and the most of each, that a reason has.
+const NAMES_SHOWN_MAX: usize = 2;
+const NAME_BYTES_MAX: usize = 50;
 
 /// How much a minute of the person's time is worth here; the first is worth most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -97,7 +101,7 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
             }),
         ),
         State::Verifying { .. } => working("its gates run"),
-        State::Review { evidence, .. } => review(name, *evidence),
+        State::Review { commit, evidence } => again(task, commit, review(name, *evidence)),
         State::Landing { intent: None, .. } => match task.lands_after(now) {
             Some(after) => waiting(&format!(
                 "it could not land; tries again in {}",
@@ -187,6 +191,50 @@ fn rewritten(task: &Task) -> String {
     format!(
         "{} was rewritten; its change is rebuilt there, and its gates run again",
         task.spec.base
+    )
+}
+
+/// The first names of a list, each without its beginning where it is long.
+fn first_of<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = names.len().saturating_sub(NAMES_SHOWN_MAX);
+    let short = |name: &'a str| {
+        let from = name.len().saturating_sub(NAME_BYTES_MAX);
+        &name[name.ceil_char_boundary(from)..]
+    };
+    let shown: Vec<&str> = names.take(NAMES_SHOWN_MAX).map(short).collect();
+    match more {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// What a person approved before and is to approve again begins with why, and with what is different.
+fn again(task: &Task, commit: &CommitId, (level, reason, command): Said) -> Said {
+    let returned = task.tally.returned.as_ref();
+    let Some(returned) = returned.filter(|returned| returned.commit != *commit) else {
+        return (level, reason, command);
+    };
+    let why = match &returned.cause {
+        ReturnCause::Conflict { files } => {
+            let target = &task.spec.base;
+            let files = first_of(files.iter().map(String::as_str));
+            format!("the conflict with {target} in {files} was resolved")
+        }
+        ReturnCause::Gates { gates } => {
+            let gates = first_of(gates.iter().map(GateName::as_str));
+            format!("it was changed because {gates} failed on the merge result")
+        }
+        ReturnCause::HeadMoved => "its branch has new commits".to_string(),
+        ReturnCause::TargetRewritten => {
+            format!("{} was rewritten and the change was rebuilt on it", task.spec.base)
+        }
+        ReturnCause::ChangesRequested => "it was changed as you asked".to_string(),
+    };
+    let approved = returned.commit.as_str().get(..7).unwrap_or_default();
+    (
+        level,
+        format!("back for review: {why} since you approved {approved}; {reason}"),
+        Some(format!("woodward diff {} --since-approved", task.name)),
     )
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::{Budget, Spend};
 use crate::fix::FixTally;
 use crate::id::{CommitId, Epoch, MessageId, ProjectId, TaskId, Version, WorkerId};
-use crate::name::{AgentName, TaskName};
+use crate::name::{AgentName, GateName, TaskName};
 use crate::policy::ReviewRule;
 use crate::state::State;
 use crate::text::Note;
@@ -177,6 +177,40 @@ pub struct Tally {
     pub spent: Spend,
     /// What of it is the current run's, so that a report repeated after a restart counts once.
     pub spent_by_run: Spend,
+    /// A person's approval that led to no landing: why the task comes back for review.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returned: Option<ReturnedApproval>,
+}
+
+/// What a person approved before the task had to be changed again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReturnedApproval {
+    /// The commit that was approved.
+    pub commit: CommitId,
+    /// Why it did not land.
+    pub cause: ReturnCause,
+}
+
+/// Why something approved had to be changed again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReturnCause {
+    /// It conflicted with the target branch.
+    Conflict {
+        /// In these files.
+        files: Vec<String>,
+    },
+    /// Gates failed on the merge result.
+    Gates {
+        /// These.
+        gates: Vec<GateName>,
+    },
+    /// Commits were added to its branch.
+    HeadMoved,
+    /// The target branch was rewritten, and its change was rebuilt on it.
+    TargetRewritten,
+    /// The person asked for changes after all.
+    ChangesRequested,
 }
 
 /// One unit of work.

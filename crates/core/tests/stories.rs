@@ -6,6 +6,7 @@
 )]
 mod common;
 
+use woodward_core::attention::{TaskView, attention};
 use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::disk::{DiskFull, DiskLimit};
 use woodward_core::effect::DependencyNews;
@@ -774,6 +775,37 @@ fn a_conflict_on_landing_goes_back_to_the_agent_a_bounded_number_of_times() {
     story.gate_says(11, Verdict::Pass);
     story.tell(conflict(11));
     assert_eq!(story.failure(), &Failure::ConflictsSpent { conflicts: 2 });
+}
+
+#[test]
+fn a_second_review_says_why_it_is_back() {
+    let mut story = Story::landing(Policy::default());
+    let reason = |story: &Story| {
+        let view = TaskView {
+            task: &story.0.task,
+            dependents: 0,
+            risk: 0,
+            blockers: vec![],
+        };
+        attention(&view, story.0.task.since)
+    };
+    story.tell(Fact::LandingConflicted {
+        commit: commit(10),
+        files: vec!["a.txt".into()],
+    });
+    let returned = story.0.task.tally.returned.clone().expect("remembered");
+    assert_eq!(returned.commit, commit(10));
+    story.picked_up(2);
+    story.done(2, 11);
+    story.gate_says(11, Verdict::Pass);
+    let said = reason(&story);
+    let approved = &commit(10).to_string()[..7];
+    let expected = format!(
+        "back for review: the conflict with main in a.txt was resolved since you approved {approved}; "
+    );
+    assert!(said.reason.starts_with(&expected), "{}", said.reason);
+    let command = said.command.expect("a command");
+    assert!(command.ends_with("--since-approved"), "{command}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod door;
 mod error;
 mod follow;
 mod index;
+mod interdiff;
 mod known;
 mod land;
 mod landed;

@@ -92,6 +92,7 @@ struct Asking {
     brief: bool,
     stat: bool,
     working: bool,
+    since_approved: bool,
     fix: bool,
     run: Option<usize>,
     gate: Option<String>,
@@ -248,6 +249,10 @@ async fn diff(
     asking: Wish,
 ) -> Answer<DiffText> {
     let asking = asking?;
+    if asking.since_approved {
+        let task = asking.task(&task);
+        return answer(engine.diff_since_approved(&task, asking.stat).await);
+    }
     answer(
         engine
             .diff(&asking.task(&task), asking.stat, asking.working)

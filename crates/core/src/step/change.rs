@@ -144,6 +144,7 @@ impl<'a> Change<'a> {
     /// A person starts it afresh: counts of failures are forgiven, money is not.
     pub(super) fn forgive(&mut self) {
         self.task.tally = Tally {
+            returned: self.task.tally.returned.clone(),
             spent: self.task.tally.spent,
             rate_limits: self.task.tally.rate_limits,
             ..Tally::default()

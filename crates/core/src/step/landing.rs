@@ -10,12 +10,15 @@ use crate::gate::GateKind;
 use crate::id::{CommitId, IntentId};
 use crate::name::GateName;
 use crate::policy::Policy;
-use crate::state::{Approval, Delay, Failure, LandingIntent, Purpose, State};
+use crate::state::{Approval, Approver, Delay, Failure, LandingIntent, Purpose, State};
+use crate::task::{ReturnCause, ReturnedApproval};
 use crate::text::Note;
 use crate::time::Roll;
 
 /// The most conflicting paths that are remembered with a task.
 const FILES_MAX: usize = 50;
+/// The most of them, or of gates, that are remembered with a returned approval.
+const FILES_SHOWN: usize = 5;
 
 pub(super) fn head_moved(change: &mut Change<'_>, commit: &CommitId) -> Decided {
     let reviewed = match change.state() {
@@ -29,6 +32,7 @@ pub(super) fn head_moved(change: &mut Change<'_>, commit: &CommitId) -> Decided 
     if reviewed == commit {
         return Err(Refusal::AlreadyApplied);
     }
+    return_approval(change, ReturnCause::HeadMoved);
     change.task.head = Some(commit.clone());
     change.queue(Purpose::Verify {
         commit: commit.clone(),
@@ -46,6 +50,7 @@ pub(super) fn target_rewritten(change: &mut Change<'_>, commit: &CommitId) -> De
         State::Review { .. } => return Err(Refusal::Outdated(What::Commit)),
         _ => drop(require_no_intent(change, commit)?),
     }
+    return_approval(change, ReturnCause::TargetRewritten);
     let run_at = change.at;
     change.go(State::Queued {
         purpose: Purpose::Verify {
@@ -124,6 +129,11 @@ pub(super) fn conflicted(
     policy: &Policy,
 ) -> Decided {
     require_no_intent(change, commit)?;
+    let paths = files.iter().take(FILES_SHOWN).map(|path| cut(path));
+    let cause = ReturnCause::Conflict {
+        files: paths.collect(),
+    };
+    return_approval(change, cause);
     change.task.tally.conflicts += 1;
     let conflicts = change.task.tally.conflicts;
     if conflicts > policy.conflicts_max {
@@ -134,6 +144,16 @@ pub(super) fn conflicted(
         });
     }
     Ok(())
+}
+
+/// Remembers what a person approved, and why it does not land as it is.
+pub(super) fn return_approval(change: &mut Change<'_>, cause: ReturnCause) {
+    if let State::Landing { approval, .. } = change.state()
+        && matches!(approval.by, Approver::Person(_))
+    {
+        let commit = approval.commit.clone();
+        change.task.tally.returned = Some(ReturnedApproval { commit, cause });
+    }
 }
 
 /// A path no longer than a note.
@@ -170,6 +190,10 @@ pub(super) fn failed(
 ) -> Decided {
     require_no_intent(change, commit)?;
     let gates = &gates[..gates.len().min(fix::GATES_MAX)];
+    let cause = ReturnCause::Gates {
+        gates: gates.iter().take(FILES_SHOWN).cloned().collect(),
+    };
+    return_approval(change, cause);
     let failing: Vec<fix::Failing> = gates
         .iter()
         .enumerate()

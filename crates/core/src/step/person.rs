@@ -4,6 +4,7 @@ use alloc::string::String;
 
 use super::change::Change;
 use super::hands::interrupted;
+use super::landing::return_approval;
 use super::{Decided, Refusal, What};
 use crate::budget::Budget;
 use crate::event::Actor;
@@ -12,7 +13,7 @@ use crate::policy::Policy;
 use crate::state::{
     Approval, Approver, Evidence, Failure, LandingIntent, PauseReason, Purpose, ResumePoint, State,
 };
-use crate::task::Worktree;
+use crate::task::{ReturnCause, Worktree};
 use crate::text::Note;
 
 pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor) -> Decided {
@@ -98,6 +99,7 @@ pub(super) fn brought(change: &mut Change<'_>, commit: &CommitId, actor: &Actor)
 pub(super) fn changes_requested(change: &mut Change<'_>, message: MessageId) -> Decided {
     match change.state() {
         State::Review { .. } | State::Landing { intent: None, .. } => {
+            return_approval(change, ReturnCause::ChangesRequested);
             change.queue(Purpose::FollowUp);
             change.keep_message(message)
         }

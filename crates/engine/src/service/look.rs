@@ -10,7 +10,7 @@ use woodward_api::{
 };
 use woodward_core::attention::inbox;
 use woodward_core::step::{create, step};
-use woodward_core::{Actor, EventSeq, Fact, RunId, State, StateKind, Task, Timestamp};
+use woodward_core::{Actor, CommitId, EventSeq, Fact, RunId, State, StateKind, Task, Timestamp};
 use woodward_store::{Run, RunState};
 
 use super::view::{Others, spent};
@@ -21,6 +21,7 @@ use crate::drive::{PROMPT_FILE, purpose_text};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::git::Side;
+use crate::project::Project;
 use crate::removed;
 use crate::supervise::{self, Cause, Seen};
 use crate::words::Words;
@@ -362,6 +363,63 @@ impl Engine {
     ) -> Answered<DiffText> {
         let found = self.find(wanted).await?;
         Ok(self.change(&found, stat, working).await?)
+    }
+
+    /// How a task's result differs from what a person approved last: change against change, so that
+    /// what came from the target branch meanwhile does not show.
+    ///
+    /// # Errors
+    /// When nothing was approved before.
+    pub async fn diff_since_approved(
+        &self,
+        wanted: &TaskRef<'_>,
+        stat: bool,
+    ) -> Answered<DiffText> {
+        let found = self.find(wanted).await?;
+        let Found { task, project, .. } = &found;
+        let returned = task.tally.returned.as_ref();
+        let (Some(returned), Some(head)) = (returned, &task.head) else {
+            let what = format!("you have not approved an earlier result of {}", task.name);
+            let hint = format!("see the whole change: woodward diff {}", task.name);
+            return Err(Problem::new(Code::WrongState, what).hint(hint));
+        };
+        Ok(self
+            .interdiff(project, task, &returned.commit, head, stat)
+            .await?)
+    }
+
+    async fn interdiff(
+        &self,
+        project: &Project,
+        task: &Task,
+        approved: &CommitId,
+        head: &CommitId,
+        stat: bool,
+    ) -> Result<DiffText> {
+        let repo = &project.repo;
+        let config = project.config().await?;
+        let target = project.ground(&config, &task.spec.base).await?;
+        let base_of = async |commit: &CommitId| -> Result<CommitId> {
+            let base = repo.merge_base(&target, commit).await?;
+            Ok(base.unwrap_or_else(|| target.clone()))
+        };
+        let (approved_base, base) = (base_of(approved).await?, base_of(head).await?);
+        let before = repo.rebuilt_on(approved, &approved_base, &base).await?;
+        let side = Side::Commit(head);
+        let stats = stat_of(&repo.numstat(&before, side).await?);
+        let (text, truncated) = if stat {
+            (String::new(), false)
+        } else {
+            let patch = repo.diff(&before, side, DIFF_BYTES_MAX).await?;
+            (String::from_utf8_lossy(&patch.text).into_owned(), patch.cut)
+        };
+        Ok(DiffText {
+            base: approved.clone(),
+            head: Some(head.clone()),
+            stat: stats,
+            text,
+            truncated,
+        })
     }
 
     async fn change(&self, found: &Found, stat: bool, working: bool) -> Result<DiffText> {

@@ -12,7 +12,7 @@ use crate::session::Session;
 /// What a task changed, against the branch it started from
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward diff fix-login\n  woodward diff fix-login --stat\n  woodward diff fix-login --working    also what is not committed yet"
+    before_help = "Examples:\n  woodward diff fix-login\n  woodward diff fix-login --stat\n  woodward diff fix-login --working    also what is not committed yet\n  woodward diff fix-login --since-approved"
 )]
 pub(crate) struct Diff {
     /// The task: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
@@ -24,6 +24,9 @@ pub(crate) struct Diff {
     /// The worktree as it is now, not the last result
     #[arg(long)]
     working: bool,
+    /// Only what is different from the result that you approved last
+    #[arg(long, conflicts_with = "working")]
+    since_approved: bool,
 }
 
 impl Diff {
@@ -33,6 +36,7 @@ impl Diff {
         let query = DiffQuery {
             stat: self.stat,
             working: self.working,
+            since_approved: self.since_approved,
         };
         let change = session
             .call(async |client| client.diff(&task, query).await)

@@ -253,6 +253,41 @@ fn a_gnupg_key_that_needs_its_passphrase_holds_the_landing_until_it_is_unlocked(
 }
 
 #[test]
+fn a_second_review_says_why_it_is_back_and_shows_only_the_difference() {
+    let scene = Scene::new("");
+    let first = "case $WOODWARD_PURPOSE in\n\
+                 first) sed -i s/3/mine/ a.txt; echo new > new.txt;;\n\
+                 conflict) printf '1\\n2\\nboth\\n4\\n5\\n6\\n7\\n8\\n' > a.txt;;\n\
+                 esac\nexit 0";
+    scene.create("first", first);
+    scene.create(
+        "second",
+        "sed -i s/3/theirs/ a.txt; echo other > other.txt\nexit 0",
+    );
+    scene.wait("first", "review");
+    let words = ["woodward diff first"];
+    scene.refused(&["diff", "first", "--since-approved"], 1, &words);
+    scene.land("second");
+    scene.ok(&["merge", "first"]);
+    let reason = held(&scene, "first", "back for review");
+    assert!(
+        reason.contains("the conflict with main in a.txt"),
+        "{reason}"
+    );
+    let command = scene
+        .show("first")
+        .task
+        .attention
+        .command
+        .expect("a command");
+    let shown = scene.type_in(&command).stdout;
+    assert!(shown.contains("+both"), "{shown}");
+    assert!(!shown.contains("new.txt"), "approved already: {shown}");
+    assert!(!shown.contains("other.txt"), "not its own: {shown}");
+    scene.land("first");
+}
+
+#[test]
 fn a_lock_on_the_index_holds_the_landing_and_names_the_file() {
     let scene = Scene::new("");
     scene.create("one", "echo 1 > x\nexit 0");
