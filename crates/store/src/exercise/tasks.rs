@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use woodward_core::task::Standing;
-use woodward_core::{Fact, Note, StateKind, TaskId, TaskSpec};
+use woodward_core::{Fact, Note, StateKind, Task, TaskId, TaskSpec};
 
 use super::world::World;
 use crate::error::StoreError;
@@ -193,6 +193,27 @@ pub(super) async fn a_dependency_in_the_same_call_may_come_later_in_it(store: Ar
     assert_eq!(blocker.standing, Standing::Pending);
     let dependents = world.store.load_dependents(created[1].task.id).await;
     assert_eq!(dependents.expect("loads"), [created[0].task.id]);
+}
+
+pub(super) async fn tasks_created_together_start_and_are_listed_in_their_order(
+    store: Arc<dyn Store>,
+) {
+    let world = World::on(store).await;
+    // Names whose order by letters is another one.
+    let names: Vec<String> = (0..20).map(|n| format!("task-{}", n * 7 % 20)).collect();
+    let batch = names
+        .iter()
+        .map(|name| world.asked(name, TaskSpec::default()));
+    world.try_create(batch.collect()).await.expect("creates");
+    let named = |tasks: &[Task]| -> Vec<String> {
+        tasks.iter().map(|task| task.name.to_string()).collect()
+    };
+    let all = world.store.load_tasks(TaskFilter::default()).await;
+    assert_eq!(named(&all.expect("lists")), names);
+    for name in &names[..10] {
+        assert_eq!(world.claim_one().await.name.as_str(), name);
+    }
+    assert_eq!(named(&world.claim(10).await.tasks), names[10..]);
 }
 
 fn after(task: TaskId) -> TaskSpec {

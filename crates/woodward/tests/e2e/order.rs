@@ -52,6 +52,43 @@ fn the_important_starts_first() {
 }
 
 #[test]
+fn tasks_created_together_start_and_are_listed_in_their_order() {
+    let scene = Scene::new("");
+    let rules = scene
+        .repo
+        .read("woodward.yaml")
+        .replace("maxConcurrent: 8", "maxConcurrent: 1");
+    scene
+        .repo
+        .commit("one at a time", &[("woodward.yaml", &rules)]);
+    let log = scene.mark("order").display().to_string();
+    scene.create(
+        "holder",
+        &format!("{}\n{}\nexit 0", scene.leave("up"), scene.await_mark("go")),
+    );
+    scene.seen("up");
+    let names = ["t7", "t2", "t9", "t4", "t1", "t8", "t3", "t6"];
+    let script = format!("echo $WOODWARD_TASK >> '{log}'; echo x > $WOODWARD_TASK.txt\nexit 0");
+    let mut create = vec!["create"];
+    create.extend(names);
+    create.extend(["-p", &script]);
+    scene.ok(&create);
+    let listed = scene.status();
+    let listed: Vec<&str> = listed
+        .iter()
+        .filter(|task| task.state.as_str() == "queued")
+        .map(|task| task.name.as_str())
+        .collect();
+    assert_eq!(listed, names);
+    scene.give("go");
+    for name in names {
+        scene.wait(name, "review");
+    }
+    let order = std::fs::read_to_string(scene.mark("order")).unwrap();
+    assert_eq!(order.lines().collect::<Vec<_>>(), names);
+}
+
+#[test]
 fn an_order_that_goes_round_is_refused() {
     let scene = Scene::new("");
     let plan = "- { name: a, prompt: x, after: [b] }\n- { name: b, prompt: x, after: [a] }\n";
