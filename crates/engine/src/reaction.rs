@@ -58,6 +58,9 @@ pub(crate) struct Record {
     /// Only if the task is no better by then.
     #[serde(default)]
     pub(crate) unless_better: bool,
+    /// Whether a person caused it, which does not count against the rule's limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) by_person: bool,
     /// What became of it.
     #[serde(default)]
     pub(crate) outcome: Option<String>,

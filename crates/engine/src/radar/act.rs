@@ -180,6 +180,7 @@ impl Work<'_> {
             why,
             text: Some(text),
             unless_better: false,
+            by_person: false,
             outcome: None,
         };
         self.record(task, key, record).await
@@ -218,6 +219,7 @@ impl Work<'_> {
             why: format!("held behind {}", older.name),
             text: Some(reason),
             unless_better: false,
+            by_person: false,
             outcome: None,
         };
         self.record(younger, key, record).await

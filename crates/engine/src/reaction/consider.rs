@@ -144,6 +144,7 @@ impl Place<'_> {
             why: String::new(),
             text: judged.text,
             unless_better: false,
+            by_person: occurrence.hand == Hand::Person,
             outcome: None,
         };
         let escalation = |why: String| Record {
@@ -319,7 +320,7 @@ fn why_now(rule: &Rule, time: u32, wait: Millis) -> String {
     }
 }
 
-/// The rules that were done for a task, once for each time.
+/// The rules that were done for a task, once for each time. What a person asked for does not count.
 async fn done_before(inner: &Inner, task: TaskId) -> Result<Vec<String>> {
     let entries = inner
         .store
@@ -330,7 +331,7 @@ async fn done_before(inner: &Inner, task: TaskId) -> Result<Vec<String>> {
         .await?;
     let counted = entries.into_iter().filter_map(|entry| {
         let record: Record = serde_json::from_value(entry.doc).ok()?;
-        (record.time > 0).then_some(record.rule)
+        (record.time > 0 && !record.by_person).then_some(record.rule)
     });
     Ok(counted.collect())
 }

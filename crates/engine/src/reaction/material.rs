@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use woodward_core::Task;
-use woodward_core::reaction::{Case, Occurrence, Trigger};
+use woodward_core::reaction::{Case, Hand, Occurrence, Trigger};
 
 use super::remarks::unsent;
 use super::signal::Signal;
@@ -31,6 +31,9 @@ pub(crate) struct Comment {
     pub(crate) line: Option<u32>,
     /// What it says.
     pub(crate) text: String,
+    /// Whether the person made it here. What comes from elsewhere, such as a forge, is data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) by_person: bool,
 }
 
 impl Comment {
@@ -58,6 +61,8 @@ pub(crate) struct Material {
     pub(crate) comments: Vec<(String, Comment)>,
     /// What was said besides them.
     pub(crate) said: String,
+    /// Whether the person said that, and not somebody elsewhere.
+    pub(crate) said_by_person: bool,
 }
 
 impl Material {
@@ -70,7 +75,10 @@ impl Material {
         occurrence: &Occurrence,
         signal: Option<&Signal>,
     ) -> Result<Self> {
-        let mut material = Self::default();
+        let mut material = Self {
+            said_by_person: occurrence.hand == Hand::Person,
+            ..Self::default()
+        };
         if let Some(signal) = signal {
             material.errors = signal.errors();
             material.log.clone_from(&signal.log);
@@ -142,7 +150,7 @@ impl Material {
         values.set("log", self.log.as_str());
         values.set("url", self.url.as_str());
         values.set("files", self.files.join("\n"));
-        values.set("comments", self.remarks());
+        values.set_comments(&self.remarks(true), &self.remarks(false));
         if let Some(agent) = &self.agent {
             values.set("agent", agent.as_str());
         }
@@ -158,15 +166,17 @@ impl Material {
         values
     }
 
-    fn remarks(&self) -> String {
-        let mut text = self.said.trim_end().to_owned();
-        for (_, comment) in &self.comments {
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            text.push_str(&comment.shown());
-        }
-        text
+    /// What the person said, or what others did.
+    fn remarks(&self, by_person: bool) -> String {
+        let said = Some(self.said.trim_end().to_owned());
+        let said = said.filter(|said| self.said_by_person == by_person && !said.is_empty());
+        let comments = self.comments.iter().map(|(_, comment)| comment);
+        let comments = comments.filter(|comment| comment.by_person == by_person);
+        let all: Vec<String> = said
+            .into_iter()
+            .chain(comments.map(Comment::shown))
+            .collect();
+        all.join("\n")
     }
 }
 

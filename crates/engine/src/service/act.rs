@@ -293,6 +293,7 @@ impl Engine {
             why: "a person lets it start".into(),
             text: None,
             unless_better: false,
+            by_person: true,
             outcome: Some("it starts all the same".into()),
         };
         let entry = NewEntry {

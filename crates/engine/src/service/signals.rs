@@ -107,9 +107,21 @@ impl Engine {
                 file: comment.file,
                 line: comment.line,
                 text: comment.text,
+                by_person: false,
             };
-            // The same remark on the same commit is one remark, however often it is told.
-            let about = format!("{:?}\n{comment:?}", signal.commit);
+            // The same remark on the same commit is one remark, however often it is told. Keys on
+            // record were made of this text.
+            let Comment {
+                author,
+                file,
+                line,
+                text,
+                ..
+            } = &comment;
+            let about = format!(
+                "{:?}\nComment {{ author: {author:?}, file: {file:?}, line: {line:?}, text: {text:?} }}",
+                signal.commit
+            );
             let entry = remark(task, &digest(&about), &comment);
             signal.about.push(entry.key.clone());
             entries.push(entry);
