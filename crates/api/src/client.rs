@@ -51,6 +51,8 @@ pub struct LogQuery {
     pub run: Option<u32>,
     /// A gate's output instead of an agent's.
     pub gate: Option<GateName>,
+    /// The output of a setup command instead, by its number from 1.
+    pub setup: Option<u32>,
     /// Where to begin, in bytes.
     pub offset: u64,
     /// How long to wait for more when there is nothing at `offset` yet.
@@ -217,6 +219,9 @@ impl Client {
         }
         if let Some(gate) = &query.gate {
             target = target.with("gate", gate);
+        }
+        if let Some(setup) = query.setup {
+            target = target.with("setup", setup);
         }
         self.fetch(target, query.wait + POLL_GRACE + PATIENCE).await
     }

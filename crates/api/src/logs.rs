@@ -16,6 +16,17 @@ pub enum LogSource {
         /// The commit it looked at.
         commit: CommitId,
     },
+    /// That of a command that sets up a task's worktree.
+    Setup {
+        /// The run that the worktree was prepared for.
+        run: RunId,
+        /// Which command, from 1.
+        number: u32,
+        /// The command.
+        command: String,
+        /// Whether no other setup command follows.
+        last: bool,
+    },
 }
 
 /// A piece of output.
@@ -31,6 +42,9 @@ pub struct LogText {
     pub dropped: u64,
     /// Whether nothing will follow.
     pub ended: bool,
+    /// The time limit in milliseconds, if the process was stopped because it exceeded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out_ms: Option<u64>,
     /// Whether it is what an agent's host tells: one event a line, as JSON.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub events: bool,

@@ -185,6 +185,7 @@ async fn names_and_places_are_escaped() {
     let query = LogQuery {
         run: Some(2),
         gate: Some("unit".parse().unwrap()),
+        setup: None,
         offset: 7,
         wait: Duration::from_millis(1_500),
     };

@@ -64,6 +64,9 @@ pub struct Attention {
     pub since: Timestamp,
     /// The one command to type next, where there is one.
     pub command: Option<String>,
+    /// Other commands that fit, the most likely one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
 }
 
 /// A task with the facts around it that attention depends on.
@@ -125,6 +128,18 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
         reason,
         since: task.since,
         command,
+        alternatives: alternatives(task),
+    }
+}
+
+/// What a person may want to do instead of the one command.
+fn alternatives(task: &Task) -> Vec<String> {
+    let name = &task.name;
+    match &task.state {
+        State::Failed {
+            failure: Failure::SetupFailed { .. },
+        } => alloc::vec![format!("woodward retry {name}")],
+        _ => Vec::new(),
     }
 }
 
@@ -171,14 +186,18 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
     }
     if run_at > now {
         let left: Millis = run_at.since(now);
-        return waiting(&match delay {
-            Some(Delay::Backoff { failures, last }) => {
-                format!("attempt {} in {left}; the last one: {last}", failures + 1)
+        return match delay {
+            Some(Delay::Backoff { failures, last }) => (
+                Level::Waiting,
+                format!("attempt {} in {left}; the last one: {last}", failures + 1),
+                Some(format!("woodward retry {}", view.task.name)),
+            ),
+            Some(Delay::RateLimit) => waiting(&format!("rate limit; goes on in {left}")),
+            Some(Delay::TargetRewritten) => {
+                waiting(&format!("{}; starts in {left}", rewritten(view.task)))
             }
-            Some(Delay::RateLimit) => format!("rate limit; goes on in {left}"),
-            Some(Delay::TargetRewritten) => format!("{}; starts in {left}", rewritten(view.task)),
-            Some(Delay::DiskFull(_)) | None => format!("starts in {left}"),
-        });
+            Some(Delay::DiskFull(_)) | None => waiting(&format!("starts in {left}")),
+        };
     }
     if delay == Some(&Delay::TargetRewritten) {
         let diff = Some(format!("woodward diff {}", view.task.name));
@@ -292,7 +311,9 @@ fn paused(task: &Task, reason: &PauseReason) -> Said {
 
 fn failed(name: &TaskName, failure: &Failure) -> Said {
     let command = match failure {
-        Failure::Empty => format!("woodward prompt {name} \"…\""),
+        Failure::Empty | Failure::NoChanges { .. } => format!("woodward prompt {name} \"…\""),
+        Failure::SetupFailed { .. } => format!("woodward logs {name} --setup"),
+        Failure::GateTimedOut { gate, .. } => format!("woodward logs {name} --gate {gate}"),
         Failure::FixesSpent { .. } | Failure::Circle { .. } | Failure::ConflictsSpent { .. } => {
             format!("woodward show {name}")
         }

@@ -117,6 +117,9 @@ pub enum Fact {
         fault: Fault,
         /// What went wrong.
         note: Note,
+        /// Whether a setup command failed, which leaves its output.
+        #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+        in_setup: bool,
     },
     /// The agent asked something.
     AgentAsked {

@@ -15,7 +15,7 @@ use crate::disk::DiskFull;
 use crate::id::{CommitId, IntentId, MessageId, RunId, TaskId};
 use crate::name::GateName;
 use crate::text::Note;
-use crate::time::Timestamp;
+use crate::time::{Millis, Timestamp};
 
 /// Where a task is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,6 +199,26 @@ pub enum Evidence {
     Unverified,
 }
 
+/// What asked for changes to a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RejectionSource {
+    /// A reviewer.
+    #[default]
+    Review,
+    /// A CI that reported a failure.
+    CiFailed,
+}
+
+impl fmt::Display for RejectionSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Review => "your review",
+            Self::CiFailed => "CI failed",
+        })
+    }
+}
+
 /// A yes, bound to one commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
@@ -293,6 +313,22 @@ pub enum Failure {
         /// Why, and what was tried.
         note: Note,
     },
+    /// A gate still exceeds its time limit when its fix cycles are used up.
+    #[error("gate `{gate}` still times out after {limit}; all its fix cycles are used up")]
+    GateTimedOut {
+        /// Which.
+        gate: GateName,
+        /// Its time limit.
+        limit: Millis,
+    },
+    /// The agent was asked for changes too often without making any.
+    #[error("the agent made no changes after {after}, in {attempts} attempts")]
+    NoChanges {
+        /// What asked for changes.
+        after: RejectionSource,
+        /// How many runs ended without a change.
+        attempts: u32,
+    },
     /// A gate could not be run.
     #[error("a gate did not really run: {note}")]
     GateBroken {
@@ -315,6 +351,12 @@ pub enum Failure {
     #[error("its worktree could not be prepared: {note}")]
     NotPrepared {
         /// Why.
+        note: Note,
+    },
+    /// A setup command of the worktree failed.
+    #[error("worktree setup failed: {note}")]
+    SetupFailed {
+        /// Which command, how it ended, and the end of its output.
         note: Note,
     },
     /// Something only a person can do: log in, grant access, decide.

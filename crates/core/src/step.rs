@@ -22,7 +22,7 @@ use crate::event::{Actor, Event, Fact, Right};
 use crate::id::Epoch;
 use crate::name::TaskName;
 use crate::policy::Policy;
-use crate::state::StateKind;
+use crate::state::{Failure, StateKind};
 use crate::task::Task;
 
 use change::Change;
@@ -220,8 +220,17 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::Prepared { worktree, rebuilt } => {
             hands::prepared(change, worktree, rebuilt.as_ref(), policy)
         }
-        Fact::PrepareFailed { fault, note } => {
-            hands::prepare_failed(change, *fault, note, policy, event.roll)
+        Fact::PrepareFailed {
+            fault,
+            note,
+            in_setup,
+        } => {
+            let failure = if *in_setup {
+                Failure::SetupFailed { note: note.clone() }
+            } else {
+                Failure::NotPrepared { note: note.clone() }
+            };
+            hands::prepare_failed(change, *fault, note, failure, policy, event.roll)
         }
         Fact::AgentAsked { run, question } => hands::agent_asked(change, *run, question),
         Fact::Answered { question, message } => hands::answered(change, *question, *message),

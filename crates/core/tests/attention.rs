@@ -14,7 +14,7 @@ use woodward_core::attention::{Level, TaskView, attention, inbox};
 use woodward_core::budget::Limit;
 use woodward_core::state::{
     AnswerVia, Approval, Approver, Delay, Evidence, Failure, LandingIntent, PauseReason, Purpose,
-    Question, ResumePoint,
+    Question, RejectionSource, ResumePoint,
 };
 use woodward_core::task::{Blocker, Standing};
 use woodward_core::text::Note;
@@ -143,6 +143,15 @@ fn states(note: &Note) -> Vec<State> {
         Failure::FixesSpent {
             gate: Some(gate("test")),
         },
+        Failure::GateTimedOut {
+            gate: gate("test"),
+            limit: Millis::from_mins(10),
+        },
+        Failure::NoChanges {
+            after: RejectionSource::Review,
+            attempts: 3,
+        },
+        Failure::SetupFailed { note: note() },
         Failure::GateBroken { note: note() },
         Failure::ConflictsSpent { conflicts: 4 },
         Failure::LeaseLossesSpent { losses: 11 },

@@ -747,8 +747,54 @@ fn what_only_a_person_can_do_fails_at_once() {
     story.tell(Fact::PrepareFailed {
         fault: Fault::Permanent,
         note: note.into(),
+        in_setup: false,
     });
     assert_eq!(story.failure(), &Failure::NotPrepared { note: note.into() });
+}
+
+#[test]
+fn a_failing_setup_command_is_a_failure_of_its_own_kind() {
+    let mut story = Story::begins(Policy {
+        attempts_max: 1,
+        ..Policy::default()
+    });
+    story.tell(Fact::Claimed {
+        worker: worker(1),
+        run: run(1),
+    });
+    let note = "`npm ci` exited with code 1";
+    story.tell(Fact::PrepareFailed {
+        fault: Fault::Transient,
+        note: note.into(),
+        in_setup: true,
+    });
+    assert_eq!(story.failure(), &Failure::SetupFailed { note: note.into() });
+}
+
+#[test]
+fn retry_during_backoff_starts_the_next_attempt_at_once() {
+    let mut story = Story::begins(Policy::default());
+    story.picked_up(1);
+    let note = "exit 1".into();
+    story.run_ends(1, Outcome::Broke { note });
+    let now = story.0.at;
+    assert!(matches!(story.state(), State::Queued { run_at, .. } if *run_at > now));
+    story.tell(Fact::Retried);
+    assert_eq!(
+        story.state(),
+        &State::Queued {
+            purpose: Purpose::Retry,
+            run_at: now,
+            delay: None,
+        }
+    );
+    assert_eq!(story.0.task.tally.failures, 0);
+    // There is nothing left to hurry.
+    assert_eq!(story.refuses(Fact::Retried), Refusal::WrongState);
+    story.tell(Fact::Claimed {
+        worker: worker(1),
+        run: run(2),
+    });
 }
 
 #[test]

@@ -12,6 +12,7 @@ use woodward_store::StoreError;
 use crate::config::{ConfigError, NoAgent};
 use crate::git::{GitError, OpenError};
 use crate::refused;
+use crate::setup::SetupFailed;
 use crate::supervise;
 
 /// The result of an engine operation.
@@ -49,6 +50,9 @@ pub enum EngineError {
     /// A disk is full.
     #[error("{0}")]
     DiskFull(DiskFull),
+    /// A setup command of a worktree failed.
+    #[error(transparent)]
+    Setup(#[from] SetupFailed),
     /// A person asked for something that can't be had.
     #[error(transparent)]
     Problem(#[from] Problem),
@@ -116,7 +120,9 @@ impl EngineError {
         match self {
             Self::Store(error) => error.fault(),
             Self::Git(error) => git_fault(error),
-            Self::Process(_) | Self::File { .. } | Self::DiskFull(_) => Fault::Transient,
+            Self::Process(_) | Self::File { .. } | Self::DiskFull(_) | Self::Setup(_) => {
+                Fault::Transient
+            }
             Self::Config(_) | Self::Repository(_) | Self::Agent(_) => Fault::NeedsPerson,
             Self::Problem(_) => Fault::Permanent,
         }
@@ -149,6 +155,7 @@ impl From<EngineError> for Problem {
                 Code::Unavailable,
                 Some("free some space; see how much there is: woodward doctor".into()),
             ),
+            EngineError::Setup(_) => with(Code::Unavailable, None),
             EngineError::File { .. } => with(
                 Code::Unavailable,
                 Some("check the disk and its permissions: woodward doctor".into()),

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
 use tokio_util::sync::CancellationToken;
+use woodward_core::{Millis, Note, TaskName};
 
 use crate::config::Config;
 use crate::engine::Inner;
@@ -70,13 +72,63 @@ pub(crate) async fn run(
         let Some(seen) = ended else {
             return Err(EngineError::interrupted());
         };
-        if !matches!(seen?, Seen::Ended(exit) if exit.cause == Cause::Exited(0)) {
-            let output = supervise::output::head_and_tail(&dir, 0, OUTPUT_MAX)?;
-            return Err(EngineError::File {
-                what: format!("setup command `{}` failed", command.shown()),
-                source: std::io::Error::other(output),
-            });
+        let cause = match seen? {
+            Seen::Ended(exit) => Some(exit.cause),
+            _ => None,
+        };
+        if cause != Some(Cause::Exited(0)) {
+            return Err(EngineError::Setup(SetupFailed {
+                command: command.shown(),
+                ended: ended_text(cause.as_ref(), wishes.setup_timeout),
+                output: supervise::output::head_and_tail(&dir, 0, OUTPUT_MAX)?,
+            }));
         }
     }
     Ok(())
 }
+
+/// A setup command that did not succeed.
+#[derive(Debug, Error)]
+#[error("setup command `{command}` {ended}: {output}")]
+pub struct SetupFailed {
+    /// The command.
+    command: String,
+    /// How it ended.
+    ended: String,
+    /// The end of its output.
+    output: String,
+}
+
+impl SetupFailed {
+    /// The same for a person, with the command that shows the whole output.
+    pub(crate) fn note(&self, task: &TaskName) -> Note {
+        let Self {
+            command,
+            ended,
+            output,
+        } = self;
+        Note::from(format!(
+            "setup command `{command}` {ended} (whole output: woodward logs {task} --setup): {output}"
+        ))
+    }
+}
+
+fn ended_text(cause: Option<&Cause>, limit: Millis) -> String {
+    match cause {
+        Some(Cause::Exited(code)) => format!("exited with code {code}"),
+        Some(Cause::Signalled(signal)) => format!("was ended by signal {signal}"),
+        Some(Cause::TimedOut) => format!("timed out after {limit}"),
+        Some(Cause::Stalled) => "printed nothing for too long".into(),
+        Some(Cause::Stopped) => "was stopped".into(),
+        Some(Cause::NotStarted(why)) => format!("could not be started ({why})"),
+        None => "was lost".into(),
+    }
+}
+
+/// The directory of a setup command's output, by its number from 1.
+pub(crate) fn output_dir(run: &Path, number: usize) -> PathBuf {
+    run.join(format!("{DIRECTORY}{number}"))
+}
+
+/// What a setup command's directory begins with, below that of its run.
+pub(crate) const DIRECTORY: &str = "setup-";

@@ -41,7 +41,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use control::{cwd, ended, is_of_earlier_boot, launch, look, stop, sweep};
+pub use control::{command, cwd, ended, is_of_earlier_boot, launch, look, stop, sweep, time_limit};
 pub use identity::{Identity, probe};
 pub use pool::Pool;
 pub use supervisor::run;

@@ -96,6 +96,7 @@ struct Asking {
     fix: bool,
     run: Option<usize>,
     gate: Option<String>,
+    setup: Option<usize>,
     task: Option<String>,
     trigger: String,
     text: String,
@@ -269,6 +270,7 @@ async fn logs(
     let wish = LogWish {
         run: asking.run,
         gate: asking.gate.clone(),
+        setup: asking.setup,
         offset: asking.offset,
         wait: asking.wait(),
     };

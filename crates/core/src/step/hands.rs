@@ -136,20 +136,20 @@ pub(super) fn prepare_failed(
     change: &mut Change<'_>,
     fault: Fault,
     note: &Note,
+    failure: Failure,
     policy: &Policy,
     roll: Roll,
 ) -> Decided {
     let State::Preparing { purpose, .. } = change.state() else {
         return Err(Refusal::WrongState);
     };
-    let not_prepared = |_| Failure::NotPrepared { note: note.clone() };
     match fault {
         Fault::Transient => {
-            change.fail_attempt(purpose.clone(), note, policy, roll, not_prepared);
+            change.fail_attempt(purpose.clone(), note, policy, roll, |_| failure);
         }
         Fault::Permanent => {
             change.release();
-            change.fail(not_prepared(0));
+            change.fail(failure);
         }
         Fault::NeedsPerson => {
             change.release();

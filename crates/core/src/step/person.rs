@@ -190,6 +190,21 @@ pub(super) fn budget_set(change: &mut Change<'_>, budget: Budget) -> Decided {
 }
 
 pub(super) fn retried(change: &mut Change<'_>) -> Decided {
+    // Whoever asks for the next attempt does not wait for it.
+    if let State::Queued {
+        purpose,
+        run_at,
+        delay: Some(_),
+    } = change.state()
+    {
+        change.forgive();
+        change.go(State::Queued {
+            purpose: purpose.clone(),
+            run_at: change.at.min(*run_at),
+            delay: None,
+        });
+        return Ok(());
+    }
     let (State::Failed { .. } | State::Cancelled { .. }) = change.state() else {
         return Err(Refusal::WrongState);
     };

@@ -209,8 +209,14 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
         facts.push(Fact::PrepareFailed {
             fault,
             note: note(),
+            in_setup: false,
         });
     }
+    facts.push(Fact::PrepareFailed {
+        fault: Fault::Transient,
+        note: note(),
+        in_setup: true,
+    });
     let so_far = task.tally.spent_by_run.tokens;
     for total in BTreeSet::from([0, so_far, so_far + 1, so_far + 1_000]) {
         facts.push(Fact::Spent {

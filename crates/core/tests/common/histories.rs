@@ -7,7 +7,7 @@ use woodward_core::event::Outcome;
 use woodward_core::fix::FixBudget;
 use woodward_core::policy::ReviewRule;
 use woodward_core::time::{Millis, Roll};
-use woodward_core::{Actor, Event, Fact, IllegalTransition, Policy, Task, Transition};
+use woodward_core::{Actor, Event, Fact, IllegalTransition, Policy, State, Task, Transition};
 
 use super::facts::{alphabet, spoil};
 use super::{World, new_task};
@@ -136,7 +136,7 @@ fn next(world: &World, pick: &Pick) -> (Actor, Fact) {
     }
     let fitting: Vec<_> = all
         .into_iter()
-        .filter(|(_, fact)| pick.mode > 3 || leads_on(fact))
+        .filter(|(_, fact)| pick.mode > 3 || (leads_on(fact) && !skips_wait(&world.task, fact)))
         .filter(|(_, fact)| pick.mode > 7 || !is_end(fact) || pick.roll.is_multiple_of(8))
         .filter(|(actor, fact)| world.step(actor.clone(), fact.clone()).is_ok())
         .collect();
@@ -149,6 +149,11 @@ fn next(world: &World, pick: &Pick) -> (Actor, Fact) {
         return spoil(pick.roll, picked);
     }
     picked
+}
+
+/// A person who does not wait for the next attempt. Picked less often, so that some claims come too early.
+const fn skips_wait(task: &Task, fact: &Fact) -> bool {
+    matches!((&task.state, fact), (State::Queued { .. }, Fact::Retried))
 }
 
 /// Facts of an ordinary course of things. Picked more often, so that histories get far.

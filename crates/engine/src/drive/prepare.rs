@@ -69,9 +69,16 @@ impl Driver {
         if fault == Fault::Transient && matches!(error, EngineError::Store(_)) {
             return Err(error);
         }
-        let note = error.into_note();
+        let (note, in_setup) = match &error {
+            EngineError::Setup(failed) => (failed.note(&task.name), true),
+            _ => (error.into_note(), false),
+        };
         tracing::warn!(task = %task.name, note = note.as_str(), "its worktree could not be made ready");
-        let fact = Fact::PrepareFailed { fault, note };
+        let fact = Fact::PrepareFailed {
+            fault,
+            note,
+            in_setup,
+        };
         let event = crate::clock::event(self.inner.claim(self.handle.epoch), fact);
         self.inner.persist(self.task, event, policy).await?;
         Ok(false)
@@ -343,7 +350,7 @@ impl Driver {
         }
         let setup = Setup {
             path,
-            dir: self.inner.options.paths.run(run).join("setup-"),
+            dir: self.inner.options.paths.run(run).join(setup::DIRECTORY),
             env: self.command_env(scene, worktree, path),
             mark: run.to_string(),
         };

@@ -315,17 +315,23 @@ impl Engine {
             .await
     }
 
-    /// Tries a failed or cancelled task again.
+    /// Tries a failed or cancelled task again, or starts the next attempt of one that waits for it.
     ///
     /// # Errors
-    /// When it has not failed.
+    /// When it has not failed and does not wait after a failure.
     pub async fn retry(&self, wanted: &TaskRef<'_>) -> Answered<Done> {
         let found = self.find(wanted).await?;
         let name = found.task.name.clone();
-        if let State::Failed { .. } | State::Cancelled { .. } = found.task.state {
-            return Ok(self
-                .tell(found, Fact::Retried, format!("{name} is tried again"))
-                .await?);
+        match found.task.state {
+            State::Failed { .. } | State::Cancelled { .. } => {
+                let message = format!("{name} is tried again");
+                return Ok(self.tell(found, Fact::Retried, message).await?);
+            }
+            State::Queued { delay: Some(_), .. } => {
+                let message = format!("{name} starts without waiting any longer");
+                return Ok(self.tell(found, Fact::Retried, message).await?);
+            }
+            _ => {}
         }
         let kind = found.task.state.kind();
         Err(Problem::new(

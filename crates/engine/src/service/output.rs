@@ -1,16 +1,16 @@
-//! What agents and gates wrote.
+//! What agents, gates and setup commands wrote.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use woodward_api::{Code, LogSource, LogText, Problem};
-use woodward_core::{CommitId, GateName};
+use woodward_core::{CommitId, Fact, GateName, State};
 
 use super::{Answered, Found, TaskRef};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::supervise::{self, Seen};
-use crate::{files, gate as gates};
+use crate::supervise::{self, Cause, Seen};
+use crate::{files, gate as gates, setup};
 
 /// The most that one answer carries.
 const PIECE_MAX: usize = 256 * 1024;
@@ -25,6 +25,8 @@ pub struct LogWish {
     pub run: Option<usize>,
     /// A gate's output instead.
     pub gate: Option<String>,
+    /// The output of a setup command instead, by its number from 1.
+    pub setup: Option<usize>,
     /// From which byte.
     pub offset: u64,
     /// How long to wait for more.
@@ -38,9 +40,10 @@ impl Engine {
     /// When there is no such task, run or gate.
     pub async fn logs(&self, wanted: &TaskRef<'_>, wish: &LogWish) -> Answered<LogText> {
         let found = self.find(wanted).await?;
-        let (source, dir) = match &wish.gate {
-            Some(gate) => self.gate_output(&found, gate).await?,
-            None => self.run_output(&found, wish.run).await?,
+        let (source, dir) = match (&wish.gate, wish.setup) {
+            (Some(gate), _) => self.gate_output(&found, gate).await?,
+            (None, Some(number)) => self.setup_output(&found, number.max(1)).await?,
+            (None, None) => self.run_output(&found, wish.run).await?,
         };
         let deadline = tokio::time::Instant::now() + wish.wait.min(WAIT_MAX);
         loop {
@@ -77,6 +80,45 @@ impl Engine {
                 .into());
         };
         Ok((LogSource::Run(run.id), self.inner.options.paths.run(run.id)))
+    }
+
+    /// The output of one setup command, the last time that the task's worktree was set up.
+    async fn setup_output(&self, found: &Found, number: usize) -> Result<(LogSource, PathBuf)> {
+        let task = &found.task;
+        let name = &task.name;
+        let dir = |run, number| setup::output_dir(&self.inner.options.paths.run(run), number);
+        let history = self.inner.store.load_history(task.id).await?;
+        let mut claimed = history
+            .iter()
+            .rev()
+            .filter_map(|(event, _)| match event.fact {
+                Fact::Claimed { run, .. } => Some(run),
+                _ => None,
+            });
+        let Some(run) = claimed.find(|run| dir(*run, 1).is_dir()) else {
+            let what = format!("no setup command has run for {name}");
+            let problem = Problem::new(Code::NotFound, what);
+            return Err(if found.config.worktree.setup.is_empty() {
+                problem.hint(
+                    "this project has none; name them under `worktree: setup:` in woodward.yaml",
+                )
+            } else {
+                problem.hint(format!("see how it stands: woodward show {name}"))
+            }
+            .into());
+        };
+        let is_under_way =
+            matches!(task.state, State::Preparing { run: current, .. } if current == run);
+        let is_planned = |number| number <= found.config.worktree.setup.len();
+        let may_come = |number| dir(run, number).is_dir() || (is_under_way && is_planned(number));
+        let own = dir(run, number);
+        let source = LogSource::Setup {
+            run,
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            command: shown(supervise::command(&own)?.unwrap_or_default()),
+            last: !may_come(number + 1),
+        };
+        Ok((source, own))
     }
 
     /// The newest output of a gate on any commit of the task: what runs or ran for it, or what its
@@ -148,7 +190,14 @@ fn commit_of(dir: &Path) -> Option<CommitId> {
 
 fn read(source: &LogSource, dir: &Path, offset: u64) -> Result<LogText> {
     // First whether it is over, then what is there: the other way round the last words could be missed.
-    let over = !matches!(supervise::look(dir)?, Seen::Running(_) | Seen::Absent);
+    let seen = supervise::look(dir)?;
+    // A setup command that never came has nothing more to say.
+    let never_comes = matches!(source, LogSource::Setup { last: true, .. }) && !dir.is_dir();
+    let over = never_comes || !matches!(seen, Seen::Running(_) | Seen::Absent);
+    let timed_out = match &seen {
+        Seen::Ended(exit) if exit.cause == Cause::TimedOut => supervise::time_limit(dir)?,
+        _ => None,
+    };
     let chunk = supervise::output::read(dir, offset, PIECE_MAX)?;
     let bytes = whole_characters(&chunk.bytes, over);
     let next = chunk.offset + bytes.len() as u64;
@@ -159,9 +208,20 @@ fn read(source: &LogSource, dir: &Path, offset: u64) -> Result<LogText> {
         dropped: chunk.dropped,
         // A piece ends with its segment: a short one is no proof that nothing follows.
         ended: over && next >= supervise::output::end(dir)?,
+        timed_out_ms: timed_out.map(|limit| limit.0),
         events: woodward_agents::files::spec_file(dir).exists(),
         text: String::from_utf8_lossy(bytes).into_owned(),
     })
+}
+
+/// A command as a person wrote it.
+fn shown(mut command: Vec<String>) -> String {
+    match command.as_slice() {
+        [shell, flag, _] if shell.ends_with("sh") && flag == "-c" => {
+            command.pop().unwrap_or_default()
+        }
+        words => words.join(" "),
+    }
 }
 
 /// Leaves a character that is not yet whole for the next piece.

@@ -11,6 +11,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use woodward_core::Millis;
 
 use super::directory::Directory;
 use super::identity::{self, Identity};
@@ -150,6 +151,18 @@ pub(super) fn see(dir: &Directory) -> Result<Seen, Error> {
 pub fn cwd(dir: &Path) -> Result<Option<PathBuf>, Error> {
     let spec = Directory::new(dir).spec()?;
     Ok(spec.map(|launch| launch.cwd))
+}
+
+/// What runs or has run in `dir`: the program and its arguments.
+pub fn command(dir: &Path) -> Result<Option<Vec<String>>, Error> {
+    let spec = Directory::new(dir).spec()?;
+    Ok(spec.map(|launch| launch.command))
+}
+
+/// How long what runs or has run in `dir` may run.
+pub fn time_limit(dir: &Path) -> Result<Option<Millis>, Error> {
+    let spec = Directory::new(dir).spec()?;
+    Ok(spec.and_then(|launch| launch.time_limit_ms).map(Millis))
 }
 
 /// Whether what ran in `dir` began before this machine came up: then nothing of it can be alive.

@@ -139,7 +139,15 @@ impl Worker {
                 _ => Fault::Transient,
             };
             let note = Note::from("disk full");
-            return self.report_on(env, effect, Fact::PrepareFailed { fault, note });
+            return self.report_on(
+                env,
+                effect,
+                Fact::PrepareFailed {
+                    fault,
+                    note,
+                    in_setup: false,
+                },
+            );
         }
         let name = (self.id, effect.task, effect.epoch);
         if !env.lifts.tombstones && env.machines.removed.contains(&name) {

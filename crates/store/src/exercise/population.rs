@@ -178,6 +178,7 @@ async fn failed(world: &World) -> Task {
     let fact = Fact::PrepareFailed {
         fault: Fault::Permanent,
         note: Note::from("no space left on device"),
+        in_setup: false,
     };
     world.holder_says(&task, fact).await
 }

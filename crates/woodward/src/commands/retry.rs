@@ -1,4 +1,4 @@
-//! `woodward retry`: failed or cancelled tasks start again.
+//! `woodward retry`: failed or cancelled tasks start again, and waiting attempts start at once.
 
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -9,7 +9,7 @@ use crate::complete;
 use crate::failure::Outcome;
 use crate::session::Session;
 
-/// Let failed or cancelled tasks start again
+/// Let failed or cancelled tasks start again, or the next attempt start at once
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:\n  woodward retry fix-login")]
 pub(crate) struct Retry {

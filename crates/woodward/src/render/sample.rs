@@ -31,6 +31,7 @@ pub(crate) fn task(
             reason: "an agent works on it".into(),
             since,
             command: None,
+            alternatives: Vec::new(),
         },
         agent: "mine".into(),
         priority: 0,

@@ -102,7 +102,8 @@ impl Card<'_> {
             look.paint(Tone::Strong, task.name.as_str())
         );
         answer += &format!("  {}\n", look.fit(&one_line(&task.attention.reason), 2));
-        if let Some(command) = &task.attention.command {
+        let commands = task.attention.command.iter();
+        for command in commands.chain(&task.attention.alternatives) {
             answer += &format!("  ↳ {}\n", look.paint(Tone::Busy, &one_line(command)));
         }
         answer += "\n";

@@ -199,11 +199,16 @@ impl Table {
         let command = one_line(command);
         let painted = look.paint(Tone::Busy, &command);
         let both = 4 + width(&reason) + 4 + width(&command);
-        if look.columns.is_none_or(|columns| both <= columns) {
+        let mut advice = if look.columns.is_none_or(|columns| both <= columns) {
             format!("    {reason}  ↳ {painted}\n")
         } else {
             format!("    {}\n    ↳ {painted}\n", look.fit(&reason, 4))
+        };
+        for other in &task.attention.alternatives {
+            let painted = look.paint(Tone::Busy, &one_line(other));
+            advice += &format!("    ↳ {painted}\n");
         }
+        advice
     }
 }
 

@@ -20,6 +20,7 @@ fn piece(offset: u64, text: &str, ended: bool) -> LogText {
         next: offset + text.len() as u64,
         dropped: 0,
         events: false,
+        timed_out_ms: None,
         ended,
         text: text.into(),
     }

@@ -165,3 +165,71 @@ fn what_a_landing_kept_is_let_go_by_the_next_look() {
         all.is_empty()
     });
 }
+
+#[test]
+fn the_output_of_a_failing_setup_can_be_read_and_retry_does_not_wait() {
+    let scene = Scene::new("");
+    let mark = scene.mark("registry").display().to_string();
+    let config = format!(
+        "{SHELL_AGENT}limits: {{ attempts: 2, backoff: 12h, backoffMax: 12h }}\nworktree:\n  setup:\n    - echo fetching\n    - \"[ -e '{mark}' ] || {{ for i in $(seq 200); do echo line $i of the output; done; exit 3; }}\"\n"
+    );
+    scene.repo.commit("rules", &[("woodward.yaml", &config)]);
+    scene.create("cart", "echo 1 > cart.txt\nexit 0");
+    let attention = || scene.show("cart").task.attention;
+    until("it waits for its next attempt", || {
+        attention().reason.starts_with("attempt 2 in")
+    });
+    let waiting = attention();
+    assert!(waiting.reason.contains("exited with code 3"), "{waiting:?}");
+    assert!(
+        waiting.reason.contains("woodward logs cart --setup"),
+        "{waiting:?}"
+    );
+    let logs = scene.ok(&["logs", "cart", "--setup"]);
+    assert!(
+        logs.stdout.starts_with("fetching\nline 1 of the output\n"),
+        "{logs:?}"
+    );
+    assert!(
+        logs.stdout.ends_with("line 200 of the output\n"),
+        "{logs:?}"
+    );
+    assert!(logs.stderr.contains("$ echo fetching"), "{logs:?}");
+
+    // A retry forgives what failed before: there are two attempts again.
+    assert_eq!(waiting.command.as_deref(), Some("woodward retry cart"));
+    scene.type_in("woodward retry cart");
+    until("it waits again", || {
+        let failed = scene.timeline("cart").entries;
+        let failed = failed.iter().filter(|it| it.fact == "prepare_failed");
+        failed.count() == 2 && attention().reason.starts_with("attempt 2 in")
+    });
+    scene.give("registry");
+    scene.ok(&["retry", "cart"]);
+    scene.wait("cart", "review");
+    scene.refused(
+        &["retry", "cart"],
+        1,
+        &["has not failed", "woodward show cart"],
+    );
+}
+
+#[test]
+fn a_setup_that_fails_for_good_names_the_command_that_shows_its_output() {
+    let rules =
+        "limits: { attempts: 1 }\nworktree: { setup: [\"echo left-pad is missing; exit 3\"] }\n";
+    let scene = Scene::new(rules);
+    scene.create("cart", "echo 1 > cart.txt\nexit 0");
+    let why = scene.failed("cart");
+    assert!(
+        why.starts_with("worktree setup failed: setup command"),
+        "{why}"
+    );
+    assert!(why.contains("left-pad is missing"), "{why}");
+    let attention = scene.show("cart").task.attention;
+    assert_eq!(attention.alternatives, ["woodward retry cart"]);
+    let command = attention.command.expect("a command");
+    assert_eq!(command, "woodward logs cart --setup");
+    let logs = scene.type_in(&command);
+    assert_eq!(logs.stdout, "left-pad is missing\n");
+}
