@@ -36,6 +36,9 @@ pub struct GateEvidence {
     /// Why the verdict is what it is, where that needs saying.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// The time limit in milliseconds, if the gate was stopped because it exceeded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed_out_ms: Option<u64>,
     /// Tests, where its output tells of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestsView>,

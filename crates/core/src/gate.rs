@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::GateName;
 use crate::text::Note;
+use crate::time::Millis;
 
 /// The most failures of one gate that a decision looks at.
 pub const FAILURES_MAX: usize = 64;
@@ -90,6 +91,9 @@ pub struct GateReport {
     /// Why the verdict is what it is, where that needs saying.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
+    /// The time limit, if the gate was stopped because it exceeded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<Millis>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
@@ -107,6 +111,7 @@ impl GateReport {
             kind: GateKind::Custom,
             failures: Vec::new(),
             note: None,
+            timed_out: None,
         }
     }
 }

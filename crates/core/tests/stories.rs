@@ -798,6 +798,27 @@ fn retry_during_backoff_starts_the_next_attempt_at_once() {
 }
 
 #[test]
+fn a_gate_that_times_out_until_its_fix_cycles_are_used_up_says_so() {
+    let mut story = Story::begins(Policy {
+        fix: FixBudget {
+            per_gate_max: 0,
+            ..FixBudget::default()
+        },
+        ..Policy::default()
+    });
+    story.picked_up(1);
+    story.done(1, 10);
+    let limit = Millis::from_secs(2);
+    let timed_out = GateReport {
+        timed_out: Some(limit),
+        ..report("test", Verdict::Fail)
+    };
+    story.gates_say(10, vec![timed_out]);
+    let gate = gate("test");
+    assert_eq!(story.failure(), &Failure::GateTimedOut { gate, limit });
+}
+
+#[test]
 fn a_conflict_on_landing_goes_back_to_the_agent_a_bounded_number_of_times() {
     let mut story = Story::landing(Policy {
         conflicts_max: 1,

@@ -83,6 +83,9 @@ pub(crate) struct FailedGate {
     /// What to tell the agent, instead of the output.
     #[serde(default)]
     pub(crate) said: Option<String>,
+    /// The time limit, if it was stopped because it exceeded it.
+    #[serde(default)]
+    pub(crate) timed_out: Option<Millis>,
 }
 
 /// The gates that failed last on a task, for the agent that repairs it.
@@ -228,6 +231,7 @@ impl Verdicts {
                 "This task may only change the files it was given. Take back what it changed in these, or do without:"
                     .to_owned(),
             ),
+            timed_out: None,
         });
         self.results.push(GateResult {
             commit: commit.clone(),
@@ -263,6 +267,7 @@ impl Verdicts {
                 _ => Vec::new(),
             },
             note: result.detail.note.clone(),
+            timed_out: result.detail.timed_out,
         });
         // What did not really run is nobody's to repair.
         if result.verdict == Verdict::Fail {
@@ -272,6 +277,7 @@ impl Verdicts {
                 dir,
                 failures: result.detail.failures.clone(),
                 said: None,
+                timed_out: result.detail.timed_out,
             });
         }
         self.results.push(result);

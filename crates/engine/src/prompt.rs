@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use woodward_core::Millis;
 use woodward_core::state::Purpose;
 pub(crate) use woodward_core::text::fenced;
 
@@ -49,6 +50,8 @@ pub(crate) struct Failure {
     pub(crate) known: Vec<String>,
     /// What Woodward says of it, where there is no output.
     pub(crate) said: Option<String>,
+    /// The time limit, if it was stopped because it exceeded it.
+    pub(crate) timed_out: Option<Millis>,
     /// Its output, bounded by the caller.
     pub(crate) output: String,
 }
@@ -204,7 +207,13 @@ pub(crate) fn of_failures(all: &[Failure]) -> String {
 fn failures(text: &mut String, failures: &[Failure]) {
     for failure in failures {
         let Failure { gate, command, .. } = failure;
-        let _ = write!(text, "\n\nThe check `{gate}` failed.");
+        let _ = match failure.timed_out {
+            Some(limit) => write!(
+                text,
+                "\n\nThe check `{gate}` timed out: it did not finish within {limit} and was stopped."
+            ),
+            None => write!(text, "\n\nThe check `{gate}` failed."),
+        };
         match &failure.said {
             Some(said) => {
                 let _ = write!(text, " {said}");
@@ -340,6 +349,25 @@ mod tests {
             &parts,
         );
         assert!(text.starts_with("This has been worked on"), "{text}");
+    }
+
+    #[test]
+    fn a_check_that_timed_out_says_so_with_its_limit() {
+        let parts = Parts {
+            failures: vec![Failure {
+                gate: "test".into(),
+                command: "npm test".into(),
+                timed_out: Some(Millis::from_mins(10)),
+                output: "running 3 tests".into(),
+                ..Failure::default()
+            }],
+            ..Parts::default()
+        };
+        let gates = vec!["test".parse().unwrap()];
+        let text = go_on(&Purpose::Fix { gates }, &parts);
+        let said = "The check `test` timed out: it did not finish within 10 m and was stopped.";
+        assert!(text.contains(said), "{text}");
+        assert!(text.contains("running 3 tests"), "{text}");
     }
 
     #[test]

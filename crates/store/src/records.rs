@@ -290,6 +290,9 @@ pub struct GateDetail {
     /// Why the verdict is what it is, where that needs saying.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<Note>,
+    /// The time limit, if it was stopped because it exceeded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<Millis>,
     /// Tests, where its output tells of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestCounts>,

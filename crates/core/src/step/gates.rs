@@ -14,7 +14,7 @@ use crate::name::GateName;
 use crate::policy::{Policy, ReviewRule};
 use crate::state::{Approval, Approver, Evidence, Failure, Purpose, State};
 use crate::text::Note;
-use crate::time::Roll;
+use crate::time::{Millis, Roll};
 
 /// What the gates saw and said.
 #[derive(Clone, Copy)]
@@ -120,11 +120,11 @@ pub(super) fn gates_finished(
                 }
                 fix::Decision::GiveUp(gate) => {
                     change.release();
-                    change.fail(Failure::FixesSpent { gate });
+                    change.fail(fixes_spent(gate, reports));
                 }
                 fix::Decision::Circle(circle) => {
                     change.release();
-                    let note = led_nowhere(&circle, &change.task.tally.fixes, &gates);
+                    let note = led_nowhere(&circle, &change.task.tally.fixes, &gates, reports);
                     change.fail(Failure::Circle { note });
                 }
             }
@@ -148,9 +148,31 @@ fn broken_why(gates: &[GateName], reports: &[GateReport]) -> String {
     gates.iter().map(why).collect::<Vec<_>>().join(", ")
 }
 
+fn timed_out(gate: &GateName, reports: &[GateReport]) -> Option<Millis> {
+    let report = reports.iter().find(|report| report.gate == *gate)?;
+    report.timed_out
+}
+
+fn fixes_spent(gate: Option<GateName>, reports: &[GateReport]) -> Failure {
+    let limit = gate.as_ref().and_then(|gate| timed_out(gate, reports));
+    match (gate, limit) {
+        (Some(gate), Some(limit)) => Failure::GateTimedOut { gate, limit },
+        (gate, _) => Failure::FixesSpent { gate },
+    }
+}
+
 /// What was tried, and why it stops.
-fn led_nowhere(circle: &fix::Circle, tried: &fix::FixTally, gates: &[GateName]) -> Note {
-    let names: Vec<&str> = gates.iter().map(GateName::as_str).collect();
+fn led_nowhere(
+    circle: &fix::Circle,
+    tried: &fix::FixTally,
+    gates: &[GateName],
+    reports: &[GateReport],
+) -> Note {
+    let name = |gate: &GateName| match timed_out(gate, reports) {
+        Some(limit) => format!("{gate} (timed out after {limit})"),
+        None => gate.as_str().into(),
+    };
+    let names: Vec<String> = gates.iter().map(name).collect();
     let cycles = match tried.total {
         1 => String::from("1 cycle"),
         many => format!("{many} cycles"),

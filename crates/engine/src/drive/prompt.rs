@@ -163,6 +163,7 @@ fn told(gate: FailedGate) -> Failure {
             None => output(HEAD_BYTES, TAIL_BYTES),
         },
         said: gate.said,
+        timed_out: gate.timed_out,
         command: gate.command,
         failed,
     }

@@ -36,7 +36,7 @@ pub(crate) fn look(exit: Option<&Exit>, kind: GateKind, reading: &Reading, outpu
         Cause::NotStarted(why) => Said::Broken(format!("it could not be started: {why}")),
         Cause::Stopped => broken("it was stopped"),
         Cause::TimedOut if exit.output_bytes == 0 => {
-            broken("it printed nothing until its time was up")
+            broken("it timed out without printing anything")
         }
         Cause::Exited(_) | Cause::Signalled(_) | Cause::TimedOut | Cause::Stalled => {
             if reading.failures.is_empty() && reading.tests.is_some_and(|tests| tests.run() == 0) {

@@ -171,7 +171,11 @@ fn twice(first: Ran, second: Ran) -> (Ran, Option<String>) {
     match &second.said {
         Said::Pass => {
             let names: Vec<&str> = first.failures.iter().map(|f| f.name.as_str()).collect();
-            let why = format!("failed, then passed on the same tree: {}", names.join(", "));
+            let cause = first.exit.as_ref().map(|exit| &exit.cause);
+            let why = match cause {
+                Some(Cause::TimedOut) => "timed out, then passed on the same tree".to_owned(),
+                _ => format!("failed, then passed on the same tree: {}", names.join(", ")),
+            };
             (first, Some(why))
         }
         Said::Fail => {
@@ -320,13 +324,15 @@ fn record(
     key: &Key,
     (ran, flaky): (Ran, Option<String>),
 ) -> Looked {
+    let exit = ran.exit.as_ref();
+    let timed_out = exit.is_some_and(|exit| exit.cause == Cause::TimedOut);
+    let timed_out = timed_out.then_some(gate.timeout);
     let (verdict, note) = match (&ran.said, flaky) {
         (_, Some(why)) => (Verdict::Flaky, Some(why)),
         (Said::Pass, None) => (Verdict::Pass, None),
         (Said::Fail, None) => (Verdict::Fail, None),
         (Said::Broken(why), None) => (Verdict::Broken, Some(why.clone())),
     };
-    let exit = ran.exit.as_ref();
     let result = GateResult {
         commit: job.commit.clone(),
         gate: gate.name.clone(),
@@ -343,6 +349,7 @@ fn record(
         detail: GateDetail {
             tree: Some(job.tree.clone()),
             note: note.map(Note::from),
+            timed_out,
             tests: ran.reading.tests,
             failures: ran.failures,
             log: log(&ran.dir),

@@ -68,7 +68,15 @@ pub(super) fn fact(fact: &Fact) -> String {
         } => {
             let said: Vec<String> = reports
                 .iter()
-                .map(|report| format!("{} {}", report.gate, report.verdict.as_str()))
+                .map(|report| {
+                    let verdict = report.verdict.as_str();
+                    match report.timed_out {
+                        Some(limit) => {
+                            format!("{} {verdict} (timed out after {limit})", report.gate)
+                        }
+                        None => format!("{} {verdict}", report.gate),
+                    }
+                })
                 .collect();
             match said.as_slice() {
                 [] => format!("no gate looked at {}", short(commit)),

@@ -228,6 +228,7 @@ pub(super) fn view(result: &GateResult) -> GateView {
         evidence: GateEvidence {
             tree: detail.tree.as_ref().map(ToString::to_string),
             note: detail.note.as_ref().map(ToString::to_string),
+            timed_out_ms: detail.timed_out.map(|limit| limit.0),
             tests: detail.tests.map(|tests| TestsView {
                 passed: tests.passed,
                 failed: tests.failed,

@@ -136,6 +136,9 @@ pub(crate) fn about(gate: &GateView) -> Vec<String> {
     if let Some(code) = gate.exit_code.filter(|code| *code != 0) {
         facts.push(format!("exit {code}"));
     }
+    if let Some(limit) = gate.evidence.timed_out_ms {
+        facts.push(format!("timed out after {}", span(Millis(limit))));
+    }
     if let Some(tests) = gate.evidence.tests {
         facts.push(counted(tests));
     }

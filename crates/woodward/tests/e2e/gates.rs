@@ -75,6 +75,36 @@ fn two_fix_cycles_repair_it_and_a_kill_between_them_changes_nothing() {
     assert!(explained.contains("sha256"), "{explained}");
 }
 
+#[test]
+fn a_gate_that_times_out_after_printing_something_says_so() {
+    let scene = scene(
+        "- { name: test, command: sh check.sh, timeout: 1s, rerun: false }\n",
+        "limits: { fixCycles: 1 }\n",
+    );
+    let check = "[ -e slow.txt ] || exit 0\necho 'running 3 tests'\nexec sleep 300\n";
+    scene.repo.commit("check", &[("check.sh", check)]);
+    scene.create("cart", "date +%s%N >> slow.txt\nexit 0");
+    let why = scene.failed("cart");
+    assert_eq!(
+        why,
+        "gate `test` still times out after 1 s; all its fix cycles are used up"
+    );
+    let shown = scene.show("cart");
+    assert_eq!(shown.gates[0].verdict, "fail", "{shown:#?}");
+    assert_eq!(shown.gates[0].evidence.timed_out_ms, Some(1_000));
+    let text = scene.ok(&["show", "cart"]).stdout;
+    assert!(text.contains("timed out after 1"), "{text}");
+    let command = shown.task.attention.command.expect("a command");
+    assert_eq!(command, "woodward logs cart --gate test");
+    let logs = scene.type_in(&command);
+    assert!(logs.stdout.contains("running 3 tests"), "{logs:?}");
+    assert!(logs.stderr.contains("timed out after 1"), "{logs:?}");
+    let told = scene.timeline("cart").entries;
+    let told: Vec<String> = told.into_iter().filter_map(|entry| entry.told).collect();
+    let said = "The check `test` timed out: it did not finish within 1 s and was stopped.";
+    assert!(told[1].contains(said), "{}", told[1]);
+}
+
 /// A task with a result that one gate looks at; nobody may be sent to repair anything.
 fn is_not_the_agents_fault(scene: &Scene, verdict: &str, ends: &str) -> String {
     scene.create("cart", "echo 1 >> cart.txt; exit 0");
