@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::CommitId;
 use crate::name::{GateName, TaskName};
 use crate::state::{AnswerVia, Delay, Evidence, Failure, PauseReason, State};
-use crate::task::{Blocker, ReturnCause, Standing, Task};
+use crate::task::{Blocker, RejectedResult, ReturnCause, Standing, Task};
 use crate::text::Note;
 use crate::time::{Millis, Timestamp};
 
@@ -104,7 +104,10 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
             }),
         ),
         State::Verifying { .. } => working("its gates run"),
-        State::Review { commit, evidence } => again(task, commit, review(name, *evidence)),
+        State::Review { commit, evidence } => match task.unchanged_result() {
+            Some(rejected) => unchanged(name, rejected, *evidence),
+            None => again(task, commit, review(name, *evidence)),
+        },
         State::Landing { intent: None, .. } => match task.lands_after(now) {
             Some(after) => waiting(&format!(
                 "it could not land; tries again in {}",
@@ -136,6 +139,10 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
 fn alternatives(task: &Task) -> Vec<String> {
     let name = &task.name;
     match &task.state {
+        State::Review { .. } if task.unchanged_result().is_some() => alloc::vec![
+            format!("woodward reject {name} -m \"…\""),
+            format!("woodward merge {name}"),
+        ],
         State::Failed {
             failure: Failure::SetupFailed { .. },
         } => alloc::vec![format!("woodward retry {name}")],
@@ -154,19 +161,16 @@ fn waiting(reason: &str) -> Said {
 }
 
 fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Timestamp) -> Said {
-    let failed = view
+    let failed: Vec<(&TaskName, &Note)> = view
         .blockers
         .iter()
-        .find_map(|(on, blocker)| match &blocker.standing {
-            Standing::Failed(reason) => Some((on, reason)),
+        .filter_map(|(on, blocker)| match &blocker.standing {
+            Standing::Failed(reason) => Some((*on, reason)),
             Standing::Pending => None,
-        });
-    if let Some((on, reason)) = failed {
-        return (
-            Level::Broken,
-            format!("it comes after {on}, which {reason}"),
-            Some(format!("woodward show {on}")),
-        );
+        })
+        .collect();
+    if !failed.is_empty() {
+        return blocked(&view.task.name, &failed);
     }
     if !view.blockers.is_empty() {
         let shown = view.blockers.iter().take(BLOCKERS_SHOWN_MAX);
@@ -204,6 +208,31 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
         return (Level::Waiting, rewritten(view.task), diff);
     }
     waiting("it waits for its turn")
+}
+
+/// A task that depends on others which will not land as things are.
+fn blocked(name: &TaskName, failed: &[(&TaskName, &Note)]) -> Said {
+    let reason = match failed {
+        [] => String::from("blocked"),
+        [(on, reason)] => format!("blocked: {on} {reason}"),
+        [(on, reason), more @ ..] => {
+            let names: Vec<&str> = more
+                .iter()
+                .take(BLOCKERS_SHOWN_MAX)
+                .map(|(on, _)| on.as_str())
+                .collect();
+            let more = match more.len() - names.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("blocked: {on} {reason}; also by {}{more}", names.join(", "))
+        }
+    };
+    let mut command = format!("woodward resume {name}");
+    for (on, _) in failed.iter().take(BLOCKERS_SHOWN_MAX) {
+        command.push_str(&format!(" --without {on}"));
+    }
+    (Level::Broken, reason, Some(command))
 }
 
 fn rewritten(task: &Task) -> String {
@@ -254,6 +283,28 @@ fn again(task: &Task, commit: &CommitId, (level, reason, command): Said) -> Said
         level,
         format!("back for review: {why} since you approved {approved}; {reason}"),
         Some(format!("woodward diff {} --since-approved", task.name)),
+    )
+}
+
+/// A result that was rejected and is back without any change.
+fn unchanged(name: &TaskName, rejected: &RejectedResult, evidence: Evidence) -> Said {
+    let gates = match evidence {
+        Evidence::Pass => "all gates passed",
+        Evidence::Flaky => "a gate passed only on its second try",
+        Evidence::Baseline => "a gate fails as it does on its base",
+        Evidence::Unverified => "not verified by any gate",
+    };
+    let times = match rejected.unchanged_runs {
+        1 => String::new(),
+        many => format!(" ({many} attempts)"),
+    };
+    (
+        Level::Review,
+        format!(
+            "the agent made no changes after {}{times}; {gates}",
+            rejected.source
+        ),
+        Some(format!("woodward prompt {name} \"…\"")),
     )
 }
 

@@ -15,7 +15,7 @@ use crate::id::{
     CommitId, Epoch, EventId, IntentId, MessageId, RunId, TaskId, TreeId, Version, WorkerId,
 };
 use crate::name::GateName;
-use crate::state::Question;
+use crate::state::{Question, RejectionSource};
 use crate::task::{NewTask, Worktree};
 use crate::text::Note;
 use crate::time::{Roll, Timestamp};
@@ -194,10 +194,13 @@ pub enum Fact {
         /// The stored text: what it is for.
         message: MessageId,
     },
-    /// A person wants something changed.
+    /// Somebody wants something changed in the current result.
     ChangesRequested {
         /// The stored text.
         message: MessageId,
+        /// What asked for it.
+        #[serde(default)]
+        source: RejectionSource,
     },
     /// The task's branch moved after its result was verified.
     HeadMoved {

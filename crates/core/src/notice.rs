@@ -243,7 +243,14 @@ pub fn notice_of(task: &Task, hold: Option<&Note>) -> Option<Notice> {
     let since = || task.since.0.to_string();
     let (reason, evidence) = match &task.state {
         State::Waiting { question, .. } => (Reason::Question, question.id.to_string()),
-        State::Review { commit, .. } => (Reason::Review, commit.to_string()),
+        State::Review { commit, .. } => {
+            // The same commit again is news if the agent was asked to change it.
+            let evidence = match task.unchanged_result() {
+                Some(rejected) => format!("{commit}/unchanged-{}", rejected.unchanged_runs),
+                None => commit.to_string(),
+            };
+            (Reason::Review, evidence)
+        }
         State::Failed { .. } => (Reason::Failed, since()),
         State::Paused {
             reason: PauseReason::Budget(_),

@@ -282,7 +282,9 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
 
         Fact::Approved { commit } => person::approved(change, commit, &event.actor),
         Fact::Brought { commit, .. } => person::brought(change, commit, &event.actor),
-        Fact::ChangesRequested { message } => person::changes_requested(change, *message),
+        Fact::ChangesRequested { message, source } => {
+            person::changes_requested(change, *message, *source)
+        }
         Fact::Paused { reason } => person::paused(change, reason, &event.actor),
         Fact::BudgetSet { budget } => person::budget_set(change, *budget),
         Fact::Resumed => person::resumed(change, policy),

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, Spend};
 use crate::fix::FixTally;
-use crate::id::{CommitId, Epoch, MessageId, ProjectId, TaskId, Version, WorkerId};
+use crate::id::{CommitId, Epoch, MessageId, ProjectId, TaskId, TreeId, Version, WorkerId};
 use crate::name::{AgentName, GateName, TaskName};
 use crate::policy::ReviewRule;
-use crate::state::State;
+use crate::state::{RejectionSource, ResumePoint, State};
 use crate::text::Note;
 use crate::time::Timestamp;
 
@@ -135,6 +135,20 @@ impl Task {
             _ => Some(Standing::Pending),
         }
     }
+
+    /// The rejected result that is up for review again because the agent made no changes.
+    pub fn unchanged_result(&self) -> Option<&RejectedResult> {
+        let in_review = matches!(
+            self.state,
+            State::Review { .. }
+                | State::Paused {
+                    back: ResumePoint::Review { .. },
+                    ..
+                }
+        );
+        let rejected = self.rejected.as_ref()?;
+        (in_review && rejected.unchanged_runs > 0).then_some(rejected)
+    }
 }
 
 /// A task's working directory.
@@ -213,6 +227,36 @@ pub enum ReturnCause {
     ChangesRequested,
 }
 
+/// A result that was sent back to the agent for changes, until there is another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedResult {
+    /// Its commit.
+    pub commit: CommitId,
+    /// Its content, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeId>,
+    /// What asked for changes.
+    #[serde(default)]
+    pub source: RejectionSource,
+    /// Whether a run has ended that the gates have not verified yet.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub run_ended: bool,
+    /// Runs since then that ended with the same content.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unchanged_runs: u32,
+}
+
+impl RejectedResult {
+    /// Whether a result has the same content. An empty commit or a change that the agent reverted
+    /// itself makes no difference.
+    pub fn has_content_of(&self, commit: &CommitId, tree: Option<&TreeId>) -> bool {
+        match (&self.tree, tree) {
+            (Some(rejected), Some(tree)) => rejected == tree,
+            _ => self.commit == *commit,
+        }
+    }
+}
+
 /// One unit of work.
 ///
 /// What is absent is not written: a task is stored with every change, and most have little to say. It
@@ -259,6 +303,12 @@ pub struct Task {
     /// The last commit a run produced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitId>,
+    /// The content of the commit that the gates verified last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_tree: Option<TreeId>,
+    /// The result that was sent back for changes, while there is no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<RejectedResult>,
     /// What it has used up.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tally: Tally,

@@ -12,11 +12,12 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use woodward_core::attention::{Level, TaskView, attention, inbox};
 use woodward_core::budget::Limit;
+use woodward_core::notice::notice_of;
 use woodward_core::state::{
     AnswerVia, Approval, Approver, Delay, Evidence, Failure, LandingIntent, PauseReason, Purpose,
     Question, RejectionSource, ResumePoint,
 };
-use woodward_core::task::{Blocker, Standing};
+use woodward_core::task::{Blocker, RejectedResult, Standing};
 use woodward_core::text::Note;
 use woodward_core::time::{Millis, Timestamp};
 use woodward_core::{Policy, State, StateKind, Task, TaskName};
@@ -283,12 +284,76 @@ fn a_queued_task_says_what_it_waits_for() {
     assert_eq!(lost.level, Level::Broken);
     assert_eq!(
         lost.reason,
+        format!("blocked: {} failed: the agent changed nothing", names[1])
+    );
+    let resume = format!("woodward resume {}", queued.name);
+    assert_eq!(
+        lost.command,
+        Some(format!("{resume} --without {}", names[1]))
+    );
+    let lost = told(vec![(&names[0], &failed), (&names[1], &failed)]);
+    assert_eq!(
+        lost.reason,
         format!(
-            "it comes after {}, which failed: the agent changed nothing",
-            names[1]
+            "blocked: {} failed: the agent changed nothing; also by {}",
+            names[0], names[1]
         )
     );
-    assert_eq!(lost.command, Some(format!("woodward show {}", names[1])));
+    assert_eq!(
+        lost.command,
+        Some(format!(
+            "{resume} --without {} --without {}",
+            names[0], names[1]
+        ))
+    );
+    let all = told(names.iter().map(|name| (name, &failed)).collect());
+    assert!(all.reason.len() <= Note::BYTES_MAX + FRAME_MAX);
+}
+
+#[test]
+fn a_result_without_changes_says_so_first_and_offers_merge_last() {
+    for (source, said) in [
+        (
+            RejectionSource::Review,
+            "the agent made no changes after your review; all gates passed",
+        ),
+        (
+            RejectionSource::CiFailed,
+            "the agent made no changes after CI failed; all gates passed",
+        ),
+    ] {
+        let mut task = task(
+            1,
+            State::Review {
+                commit: commit(1),
+                evidence: Evidence::Pass,
+            },
+        );
+        let notice = |task: &Task| notice_of(task, None).expect("a person is told");
+        let first = notice(&task);
+        task.rejected = Some(RejectedResult {
+            commit: commit(1),
+            tree: None,
+            source,
+            run_ended: false,
+            unchanged_runs: 1,
+        });
+        let told = attention(&view(&task), NOW);
+        assert_eq!((told.level, told.reason.as_str()), (Level::Review, said));
+        let name = &task.name;
+        let offered: Vec<String> = told.command.into_iter().chain(told.alternatives).collect();
+        assert_eq!(
+            offered,
+            [
+                format!("woodward prompt {name} \"…\""),
+                format!("woodward reject {name} -m \"…\""),
+                format!("woodward merge {name}"),
+            ]
+        );
+        let again = notice(&task);
+        assert_ne!(first.key, again.key, "the same commit is told again");
+        assert_eq!(again.text.as_str(), said);
+    }
 }
 
 #[test]

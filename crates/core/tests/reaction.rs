@@ -11,8 +11,8 @@ use woodward_core::event::Outcome;
 use woodward_core::fix::FixBudget;
 use woodward_core::gate::Verdict;
 use woodward_core::reaction::{Hand, Occurrence, STALLED, Trigger, of_event};
-use woodward_core::state::Question;
-use woodward_core::{Fact, Note, Policy, State, Timestamp};
+use woodward_core::state::{Question, RejectionSource};
+use woodward_core::{Actor, Fact, Note, Policy, State, Timestamp};
 
 use common::facts::{report, usual_actor};
 use common::{World, commit, intent, message, run, tree, worker, worktree};
@@ -213,9 +213,19 @@ fn a_conflict_and_a_rejection_are_handled_by_others() {
     let mut world = verifying(Policy::default());
     gates_say(&mut world, 1, Verdict::Pass);
     let message = message(5);
-    let found = tell(&mut world, Fact::ChangesRequested { message });
+    let rejection = |source| Fact::ChangesRequested { message, source };
+    let mut by_rule = world.clone();
+    let found = tell(&mut world, rejection(RejectionSource::Review));
     assert_eq!(triggers(&found), [Trigger::ChangesRequested]);
     assert_eq!(found[0].hand, Hand::Person);
+
+    let before = by_rule.task.clone();
+    by_rule
+        .record(Actor::Woodward, rejection(RejectionSource::CiFailed))
+        .expect("applies");
+    let (event, _) = by_rule.log.last().expect("it was recorded");
+    let found = of_event(&before, &by_rule.task, event);
+    assert_eq!(triggers(&found), [], "the rule has reacted to it already");
 }
 
 #[test]

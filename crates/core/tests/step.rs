@@ -599,7 +599,7 @@ proptest! {
                 // It is the task's prompt, which its first run reads.
                 Fact::PromptGiven { .. } if kind(seen.before) == StateKind::Draft => {}
                 Fact::PromptGiven { message }
-                | Fact::ChangesRequested { message }
+                | Fact::ChangesRequested { message, .. }
                 | Fact::Answered { message, .. } => expected.push(*message),
                 Fact::MessageAccepted { message } => expected.retain(|kept| kept != message),
                 _ => {}

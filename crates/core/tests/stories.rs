@@ -15,7 +15,8 @@ use woodward_core::fix::FixBudget;
 use woodward_core::gate::{GateKind, GateReport, Verdict};
 use woodward_core::policy::ReviewRule;
 use woodward_core::state::{
-    Approver, Delay, Evidence, Failure, PauseReason, Purpose, Question, ResumePoint,
+    Approver, Delay, Evidence, Failure, PauseReason, Purpose, Question, RejectionSource,
+    ResumePoint,
 };
 use woodward_core::step::{BrokenLog, Refusal, What, replay};
 use woodward_core::task::{Standing, Worktree};
@@ -29,6 +30,13 @@ use common::facts::{gate, report, tokens, usual_actor};
 use common::{
     World, commit, holder, intent, message, new_task, run, task_id, tree, worker, worktree,
 };
+
+fn rejection(message: MessageId) -> Fact {
+    Fact::ChangesRequested {
+        message,
+        source: RejectionSource::Review,
+    }
+}
 
 /// Tells a story: each call is one fact by its usual actor.
 struct Story(World);
@@ -797,6 +805,138 @@ fn retry_during_backoff_starts_the_next_attempt_at_once() {
     });
 }
 
+impl Story {
+    /// A follow-up run after a rejection that takes its message and ends like this; then all gates
+    /// pass on `commit` with the content `content`.
+    fn answers_rejection(&mut self, n: u128, outcome: Outcome, on: u128, content: u128) {
+        self.picked_up(n);
+        for message in self.0.task.unread.clone() {
+            self.tell(Fact::MessageAccepted { message });
+        }
+        self.run_ends(n, outcome);
+        self.passes(on, content);
+    }
+
+    fn passes(&mut self, on: u128, content: u128) {
+        self.tell(Fact::GatesFinished {
+            commit: commit(on),
+            tree: Some(tree(content)),
+            reports: vec![report("test", Verdict::Pass)],
+            risky: false,
+            next_run: run(on + 1_000),
+        });
+    }
+
+    /// A result with the content 1, up for review, whatever `review` says for later ones.
+    fn reviewed_under(policy: Policy) -> Self {
+        let mut story = Self::begins(Policy {
+            review: ReviewRule::Always,
+            ..policy.clone()
+        });
+        story.picked_up(1);
+        story.done(1, 10);
+        story.passes(10, 1);
+        assert!(story.is(StateKind::Review));
+        story.0.policy = policy;
+        story
+    }
+}
+
+#[test]
+fn a_rejected_result_without_changes_is_reviewed_again_as_such_and_fails_at_the_limit() {
+    // The agent says that it is done; makes an empty commit; changes something and reverts it.
+    let outcomes = [
+        (Outcome::Empty, 10),
+        (Outcome::Done { commit: commit(11) }, 11),
+        (Outcome::Done { commit: commit(12) }, 12),
+    ];
+    let mut story = Story::reviewed_under(Policy::default());
+    for (n, (outcome, on)) in (2..).zip(outcomes) {
+        assert!(story.is(StateKind::Review));
+        story.tell(rejection(message(n)));
+        story.answers_rejection(n, outcome, on, 1);
+        let attempts = u32::try_from(n).expect("small") - 1;
+        if attempts < 3 {
+            let unchanged = story.0.task.unchanged_result().expect("nothing changed");
+            assert_eq!(unchanged.unchanged_runs, attempts);
+            assert_eq!(unchanged.source, RejectionSource::Review);
+        }
+    }
+    let failure = Failure::NoChanges {
+        after: RejectionSource::Review,
+        attempts: 3,
+    };
+    assert_eq!(story.failure(), &failure);
+    assert_eq!(
+        failure.to_string(),
+        "the agent made no changes after your review, in 3 attempts"
+    );
+    // A prompt starts the count afresh; the result is still the rejected one.
+    story.tell(Fact::PromptGiven {
+        message: message(20),
+    });
+    story.answers_rejection(20, Outcome::Empty, 12, 1);
+    assert!(story.is(StateKind::Review));
+    let unchanged = story.0.task.unchanged_result().expect("still the same");
+    assert_eq!(unchanged.unchanged_runs, 1);
+}
+
+#[test]
+fn a_rejected_result_without_changes_never_lands_by_itself() {
+    let policy = Policy {
+        review: ReviewRule::Never,
+        ..Policy::default()
+    };
+    let ci_failed = || Fact::ChangesRequested {
+        message: message(6),
+        source: RejectionSource::CiFailed,
+    };
+    let mut story = Story::reviewed_under(policy.clone());
+    story.tell(ci_failed());
+    story.answers_rejection(2, Outcome::Empty, 10, 1);
+    assert!(story.is(StateKind::Review));
+    let unchanged = story.0.task.unchanged_result().expect("nothing changed");
+    assert_eq!(unchanged.source, RejectionSource::CiFailed);
+    let approval = Fact::Approved { commit: commit(10) };
+    assert_eq!(
+        story.refuses_from(Actor::Woodward, approval.clone()),
+        Refusal::NoRight
+    );
+    story.tell(approval);
+    assert!(story.is(StateKind::Landing));
+    assert_eq!(story.0.task.rejected, None, "the person took it after all");
+
+    // A change lands by itself as before.
+    let mut story = Story::reviewed_under(policy);
+    story.tell(ci_failed());
+    story.answers_rejection(2, Outcome::Done { commit: commit(11) }, 11, 2);
+    assert!(story.is(StateKind::Landing));
+    assert_eq!(story.0.task.rejected, None);
+}
+
+#[test]
+fn only_runs_of_the_agent_count_as_attempts_without_changes() {
+    let mut story = Story::reviewed_under(Policy::default());
+    story.tell(rejection(message(6)));
+    story.answers_rejection(2, Outcome::Empty, 10, 1);
+    // The person rewords the commit: another commit, the same content, no run.
+    story.tell(Fact::HeadMoved { commit: commit(13) });
+    story.picked_up(3);
+    story.passes(13, 1);
+    let unchanged = story.0.task.unchanged_result().expect("still the same");
+    assert_eq!(unchanged.unchanged_runs, 1);
+    // The person changes something: that is another result.
+    story.tell(Fact::HeadMoved { commit: commit(14) });
+    story.picked_up(4);
+    story.passes(14, 2);
+    assert_eq!(story.0.task.unchanged_result(), None);
+    // Without contents on record, as in data of earlier versions, commits are compared.
+    let mut old = Story::in_review();
+    old.tell(rejection(message(6)));
+    old.answers_rejection(2, Outcome::Empty, 10, 1);
+    assert!(old.0.task.unchanged_result().is_some());
+}
+
 #[test]
 fn a_gate_that_times_out_until_its_fix_cycles_are_used_up_says_so() {
     let mut story = Story::begins(Policy {
@@ -918,9 +1058,7 @@ fn nothing_stops_a_landing_under_way() {
         Fact::Cancelled { reason: reason() },
         Fact::Paused { reason: reason() },
         Fact::Superseded { by: task_id(8) },
-        Fact::ChangesRequested {
-            message: message(1),
-        },
+        rejection(message(1)),
         Fact::HeadMoved { commit: commit(11) },
         Fact::TargetRewritten { commit: commit(10) },
         Fact::PromptGiven {
@@ -1011,7 +1149,7 @@ fn a_moved_branch_voids_the_approval_and_is_verified_again() {
 fn requested_changes_are_a_follow_up_run() {
     for mut story in [Story::in_review(), Story::landing(Policy::default())] {
         let message = message(6);
-        story.tell(Fact::ChangesRequested { message });
+        story.tell(rejection(message));
         assert_eq!(story.purpose(), &Purpose::FollowUp);
         assert_eq!(story.picked_up(2)[0].action, follow_up(2, &[message]));
     }
@@ -1080,7 +1218,7 @@ fn a_prompt_reaches_a_running_agent_at_once() {
 fn an_empty_result_after_an_earlier_commit_verifies_that_commit_again() {
     let mut story = Story::in_review();
     let message = message(6);
-    story.tell(Fact::ChangesRequested { message });
+    story.tell(rejection(message));
     story.picked_up(2);
     story.tell(Fact::MessageAccepted { message });
     let asked = story.run_ends(2, Outcome::Empty);
@@ -1221,7 +1359,7 @@ fn a_run_paused_by_a_budget_is_resumed_for_what_it_was_for() {
     ] {
         let mut story = Story::in_review();
         let message = message(6);
-        story.tell(Fact::ChangesRequested { message });
+        story.tell(rejection(message));
         story.picked_up(2);
         story.0.policy = tokens_max(100);
         story.tell(ending);
@@ -1555,9 +1693,7 @@ fn no_list_makes_a_task_grow_without_bound() {
 fn a_run_that_a_rate_limit_interrupts_is_continued_for_what_it_was_for() {
     let until = Timestamp(9_000_000);
     let mut story = Story::in_review();
-    story.tell(Fact::ChangesRequested {
-        message: message(6),
-    });
+    story.tell(rejection(message(6)));
     story.picked_up(2);
     story.run_ends(2, Outcome::RateLimited { until });
     assert_eq!(story.purpose(), &Purpose::FollowUp);
@@ -1706,9 +1842,7 @@ fn what_a_lost_run_had_taken_is_told_to_the_next() {
 #[test]
 fn a_message_that_comes_while_another_is_followed_up_is_no_failure() {
     let mut story = Story::in_review();
-    story.tell(Fact::ChangesRequested {
-        message: message(1),
-    });
+    story.tell(rejection(message(1)));
     story.picked_up(2);
     story.tell(Fact::MessageAccepted {
         message: message(1),

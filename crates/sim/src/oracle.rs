@@ -384,7 +384,7 @@ impl Oracle {
         let number = ids::number(task.id.as_uuid());
         match &event.fact {
             Fact::PromptGiven { message }
-            | Fact::ChangesRequested { message }
+            | Fact::ChangesRequested { message, .. }
             | Fact::Answered { message, .. } => {
                 let accepted_in = account.kind;
                 account.letters.push(Letter {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use woodward_core::budget::Budget;
-use woodward_core::state::{Purpose, ResumePoint, State};
+use woodward_core::state::{Purpose, RejectionSource, ResumePoint, State};
 use woodward_core::task::Standing;
 use woodward_core::{Actor, Epoch, Fact, Millis, NewTask, Note, Task, TaskId, TaskName, TaskSpec};
 
@@ -176,6 +176,7 @@ impl Person {
             3 => Fact::Cancelled { reason },
             4..6 => Fact::ChangesRequested {
                 message: env.ids.message(),
+                source: RejectionSource::Review,
             },
             6 => Fact::Superseded { by: any(env) },
             7 if env.rng.chance(500) => Fact::Restored { worktree: None },

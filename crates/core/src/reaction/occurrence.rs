@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::Trigger;
-use crate::event::{Event, Fact, Outcome};
+use crate::event::{Actor, Event, Fact, Outcome};
 use crate::gate::{Overall, overall};
 use crate::id::CommitId;
 use crate::name::GateName;
@@ -129,14 +129,17 @@ fn by_fact(before: &Task, after: &Task, event: &Event) -> Vec<Occurrence> {
                 hand: hand(after),
             }]
         }
-        Fact::ChangesRequested { message } => vec![Occurrence {
-            hand: Hand::Person,
-            ..one(
-                Trigger::ChangesRequested,
-                message.to_string(),
-                "changes were asked for".to_string(),
-            )
-        }],
+        // What a rule passed on to the agent has been an occurrence before.
+        Fact::ChangesRequested { message, .. } if matches!(event.actor, Actor::Person(_)) => {
+            vec![Occurrence {
+                hand: Hand::Person,
+                ..one(
+                    Trigger::ChangesRequested,
+                    message.to_string(),
+                    "changes were asked for".to_string(),
+                )
+            }]
+        }
         Fact::AgentAsked { question, .. } => vec![one(
             Trigger::AgentWaiting,
             question.id.to_string(),
@@ -203,7 +206,7 @@ fn by_state(before: &Task, after: &Task) -> Vec<Occurrence> {
         (_, State::Failed { failure }) => {
             let mut found = moved(Trigger::TaskFailed, version(), failure.to_string());
             // An agent that goes in circles is stuck as much as one that does nothing.
-            if let Failure::Circle { .. } = failure {
+            if let Failure::Circle { .. } | Failure::NoChanges { .. } = failure {
                 found.extend(moved(Trigger::AgentStuck, version(), failure.to_string()));
             }
             found

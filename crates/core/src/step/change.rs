@@ -149,6 +149,9 @@ impl<'a> Change<'a> {
             rate_limits: self.task.tally.rate_limits,
             ..Tally::default()
         };
+        if let Some(rejected) = &mut self.task.rejected {
+            rejected.unchanged_runs = 0;
+        }
     }
 
     /// The limit that what it has spent reaches.
@@ -241,6 +244,8 @@ pub fn create(new: &NewTask, event: &Event) -> Transition {
             blockers: new.blockers.clone(),
             worktree: None,
             head: None,
+            verified_tree: None,
+            rejected: None,
             tally: Tally::default(),
         },
         effects: Vec::new(),

@@ -47,6 +47,12 @@ pub(super) fn gates_finished(
     let verdict = overall(reports);
     if !matches!(verdict, Overall::Broken(_)) {
         change.task.tally.failures = 0;
+        change.task.verified_tree = tree.cloned();
+        if let Some(rejected) = &change.task.rejected
+            && !rejected.has_content_of(commit, tree)
+        {
+            change.task.rejected = None;
+        }
     }
     if !change.task.unread.is_empty() && !matches!(verdict, Overall::Fail(_)) {
         // Somebody wants something else by now; the verdict would be on a result of yesterday.
@@ -59,7 +65,7 @@ pub(super) fn gates_finished(
             change.release();
             let rule = change.task.spec.review.unwrap_or(policy.review);
             let lands_itself = rule == ReviewRule::Never || (rule == ReviewRule::Risky && !risky);
-            if lands_itself {
+            if lands_itself && change.task.rejected.is_none() {
                 let approval = Approval {
                     commit: commit.clone(),
                     by: Approver::Policy,
@@ -70,20 +76,20 @@ pub(super) fn gates_finished(
                     intent: None,
                 });
             } else {
-                review(change, commit, Evidence::Pass);
+                review(change, commit, Evidence::Pass, policy);
             }
         }
         Overall::Unverified => {
             change.release();
-            review(change, commit, Evidence::Unverified);
+            review(change, commit, Evidence::Unverified, policy);
         }
         Overall::Flaky(_) => {
             change.release();
-            review(change, commit, Evidence::Flaky);
+            review(change, commit, Evidence::Flaky, policy);
         }
         Overall::Baseline(_) => {
             change.release();
-            review(change, commit, Evidence::Baseline);
+            review(change, commit, Evidence::Baseline, policy);
         }
         Overall::Broken(gates) => {
             let note = Note::from(broken_why(&gates, reports));
@@ -183,7 +189,19 @@ fn led_nowhere(
     ))
 }
 
-fn review(change: &mut Change<'_>, commit: &CommitId, evidence: Evidence) {
+/// Puts a result before a person. A rejected result that comes back with the same content is an
+/// attempt of the agent that failed; there are only so many.
+fn review(change: &mut Change<'_>, commit: &CommitId, evidence: Evidence, policy: &Policy) {
+    if let Some(rejected) = &mut change.task.rejected
+        && core::mem::take(&mut rejected.run_ended)
+    {
+        rejected.unchanged_runs += 1;
+        let (after, attempts) = (rejected.source, rejected.unchanged_runs);
+        if attempts >= policy.attempts_max {
+            change.fail(Failure::NoChanges { after, attempts });
+            return;
+        }
+    }
     change.go(State::Review {
         commit: commit.clone(),
         evidence,

@@ -107,6 +107,9 @@ fn follow_up_on_unread(
     change.task.taken.clear();
     if change.task.unread.is_empty() {
         change.task.tally.failures = 0;
+        if let Some(rejected) = &mut change.task.rejected {
+            rejected.run_ended = true;
+        }
         return false;
     }
     if *purpose == Purpose::FollowUp && took_nothing {

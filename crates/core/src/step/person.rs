@@ -11,9 +11,10 @@ use crate::event::Actor;
 use crate::id::{CommitId, MessageId, TaskId};
 use crate::policy::Policy;
 use crate::state::{
-    Approval, Approver, Evidence, Failure, LandingIntent, PauseReason, Purpose, ResumePoint, State,
+    Approval, Approver, Evidence, Failure, LandingIntent, PauseReason, Purpose, RejectionSource,
+    ResumePoint, State,
 };
-use crate::task::{ReturnCause, Worktree};
+use crate::task::{RejectedResult, ReturnCause, Worktree};
 use crate::text::Note;
 
 pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor) -> Decided {
@@ -32,11 +33,15 @@ pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor
     }
     let by = match actor {
         Actor::Person(name) => Approver::Person(String::from(name.as_str())),
-        Actor::Woodward if *evidence == Evidence::Pass => Approver::Policy,
+        // A result that was rejected lands only if a person approves it after all.
+        Actor::Woodward if *evidence == Evidence::Pass && change.task.rejected.is_none() => {
+            Approver::Policy
+        }
         Actor::Woodward | Actor::Claim { .. } | Actor::Lander { .. } => {
             return Err(Refusal::NoRight);
         }
     };
+    change.task.rejected = None;
     change.go(State::Landing {
         approval: Approval {
             commit: commit.clone(),
@@ -96,16 +101,35 @@ pub(super) fn brought(change: &mut Change<'_>, commit: &CommitId, actor: &Actor)
     Ok(())
 }
 
-pub(super) fn changes_requested(change: &mut Change<'_>, message: MessageId) -> Decided {
-    match change.state() {
-        State::Review { .. } | State::Landing { intent: None, .. } => {
-            return_approval(change, ReturnCause::ChangesRequested);
-            change.queue(Purpose::FollowUp);
-            change.keep_message(message)
-        }
-        State::Landing { .. } => Err(Refusal::LandingUnderWay),
-        _ => Err(Refusal::WrongState),
-    }
+pub(super) fn changes_requested(
+    change: &mut Change<'_>,
+    message: MessageId,
+    source: RejectionSource,
+) -> Decided {
+    let commit = match change.state() {
+        State::Review { commit, .. } => commit,
+        State::Landing {
+            approval,
+            intent: None,
+        } => &approval.commit,
+        State::Landing { .. } => return Err(Refusal::LandingUnderWay),
+        _ => return Err(Refusal::WrongState),
+    };
+    let tree = change.task.verified_tree.clone();
+    let earlier = change.task.rejected.take();
+    let unchanged_runs = earlier
+        .filter(|earlier| earlier.has_content_of(commit, tree.as_ref()))
+        .map_or(0, |earlier| earlier.unchanged_runs);
+    change.task.rejected = Some(RejectedResult {
+        commit: commit.clone(),
+        tree,
+        source,
+        run_ended: false,
+        unchanged_runs,
+    });
+    return_approval(change, ReturnCause::ChangesRequested);
+    change.queue(Purpose::FollowUp);
+    change.keep_message(message)
 }
 
 pub(super) fn paused(change: &mut Change<'_>, reason: &Note, actor: &Actor) -> Decided {

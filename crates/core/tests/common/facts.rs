@@ -6,7 +6,7 @@ use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::disk::{DiskFull, DiskLimit};
 use woodward_core::event::{Fault, Outcome, Right};
 use woodward_core::gate::{GateKind, GateReport, Verdict};
-use woodward_core::state::{Question, State};
+use woodward_core::state::{Question, RejectionSource, State};
 use woodward_core::time::{Millis, Timestamp};
 use woodward_core::{
     Actor, CommitId, Epoch, Fact, GateName, IntentId, MessageId, RunId, Task, Version,
@@ -146,6 +146,7 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
         },
         Fact::ChangesRequested {
             message: message(fresh),
+            source: RejectionSource::Review,
         },
         Fact::HeadMoved {
             commit: moved.clone(),

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use woodward_core::reaction::{Deed, Trigger};
+use woodward_core::state::RejectionSource;
 use woodward_core::{
     Actor, CommitId, Event, EventId, Fact, MessageId, Millis, Note, Refusal, State, Task, TaskId,
     TaskName, TaskSpec,
@@ -179,12 +180,16 @@ impl Work<'_> {
             ..clock::event(Actor::Woodward, fact)
         };
         let waits_for_answer = matches!(task.state, State::Waiting { .. });
+        let rejects = matches!(event.fact, Fact::ChangesRequested { .. });
         match self.inner.persist(task.id, event, &config.policy()).await {
             Ok(_) => Ok(Done::Yes(outcome.into())),
             Err(EngineError::Store(StoreError::Illegal(illegal))) => Ok(match illegal.refusal {
                 Refusal::AlreadyApplied => Done::Yes(outcome.into()),
                 Refusal::LandingUnderWay => {
                     Done::Later(AGAIN, Some("it is landing just now".into()))
+                }
+                Refusal::WrongState if rejects => {
+                    Done::Later(AGAIN, Some("its result changed just now".into()))
                 }
                 Refusal::TooManyMessages(_) => Done::Later(AGAIN_MAX, Some(illegal.to_string())),
                 Refusal::WrongState if waits_for_answer => Done::Later(
@@ -227,13 +232,31 @@ impl Work<'_> {
                 message,
             },
             _ if answers => return Ok(Done::No("its agent asks no longer".into())),
-            _ => Fact::PromptGiven { message },
+            _ => match self.rejects(task) {
+                Some(source) => Fact::ChangesRequested { message, source },
+                None => Fact::PromptGiven { message },
+            },
         };
         self.inner
             .store
             .post_message(task.id, Actor::Woodward, clock::now(), posted)
             .await?;
         self.record(task, fact, "its agent is told").await
+    }
+
+    /// What rejects the task's current result, if what happened does.
+    fn rejects(&self, task: &Task) -> Option<RejectionSource> {
+        let source = match self.record.trigger {
+            Trigger::CiFailed => RejectionSource::CiFailed,
+            Trigger::ChangesRequested => RejectionSource::Review,
+            _ => return None,
+        };
+        let (State::Review { .. } | State::Landing { intent: None, .. }) = task.state else {
+            return None;
+        };
+        let about = self.record.head.as_ref();
+        let is_current = about.is_none_or(|head| Some(head) == task.head.as_ref());
+        is_current.then_some(source)
     }
 
     async fn retry(&self, task: &Task) -> Result<Done> {

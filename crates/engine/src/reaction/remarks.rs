@@ -94,7 +94,7 @@ pub(crate) async fn unsent(inner: &Inner, task: TaskId) -> Result<Vec<(String, C
     if pending.iter().any(|entry| announcement(entry).is_some()) {
         let history = inner.store.load_history(task).await?;
         said.extend(history.iter().filter_map(|(event, _)| match event.fact {
-            Fact::ChangesRequested { message } => Some(message),
+            Fact::ChangesRequested { message, .. } => Some(message),
             _ => None,
         }));
     }

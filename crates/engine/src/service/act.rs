@@ -4,7 +4,7 @@ use woodward_agents::Reply;
 use woodward_api::{Answer, Approve, Code, Done, MergeTask, Problem, ResumeTask, Text};
 use woodward_core::budget::Budget;
 use woodward_core::reaction::{Deed, Trigger};
-use woodward_core::state::Approver;
+use woodward_core::state::{Approver, RejectionSource};
 use woodward_core::{CommitId, Fact, MessageId, Millis, Note, RunId, State, StateKind, Task};
 use woodward_store::{EntryKind, EntryState, NewEntry, NewMessage, RecordEntries, fresh_uuid};
 
@@ -213,7 +213,10 @@ impl Engine {
         };
         let (words, remarks) = self.words_of_rejection(&found, &text.text).await?;
         let message = self.post(&found.task, words, "the reason").await?;
-        let fact = Fact::ChangesRequested { message };
+        let fact = Fact::ChangesRequested {
+            message,
+            source: RejectionSource::Review,
+        };
         let sent = remarks.len();
         // A crash after the word was given must not give these again.
         remarks::announce(&self.inner, &found.task, message, &remarks).await?;

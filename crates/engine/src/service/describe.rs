@@ -1,7 +1,7 @@
 //! Facts as sentences.
 
 use woodward_core::event::Outcome;
-use woodward_core::state::{Delay, State};
+use woodward_core::state::{Delay, RejectionSource, State};
 use woodward_core::{CommitId, Fact, Policy, Task, Timestamp};
 
 const SHORT: usize = 10;
@@ -86,7 +86,10 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::HandedBack => "given back to the queue".into(),
         Fact::LeaseExpired { .. } => "its worker was lost".into(),
         Fact::Approved { commit } => format!("approved {}", short(commit)),
-        Fact::ChangesRequested { .. } => "changes were requested".into(),
+        Fact::ChangesRequested { source, .. } => match source {
+            RejectionSource::Review => "changes were requested".into(),
+            RejectionSource::CiFailed => "changes were requested: CI failed".into(),
+        },
         Fact::Brought { commit, .. } => format!("{} was brought and approved", short(commit)),
         Fact::HeadMoved { commit } => format!("its branch moved to {}", short(commit)),
         Fact::TargetRewritten { .. } => {

@@ -10,7 +10,7 @@ use woodward_core::gate::{GateReport, Verdict};
 use woodward_core::landing::{Intent, IntentState};
 use woodward_core::lease::{Lease, Resource};
 use woodward_core::schedule::{Limits, plan};
-use woodward_core::state::Question;
+use woodward_core::state::{Question, RejectionSource};
 use woodward_core::task::Worktree;
 use woodward_core::{
     Actor, ClaimId, CommitId, Event, EventId, EventSeq, Fact, IntentId, MessageId, Millis, NewTask,
@@ -617,7 +617,10 @@ fn what_a_person_says(task: &Task, tasks: &[Task], choice: usize) -> Fact {
         (State::Draft, 0..5) | (_, 0) => Fact::PromptGiven { message: message() },
         (State::Paused { .. }, 1..6) => Fact::Resumed,
         (State::Failed { .. } | State::Cancelled { .. }, 1..4) => Fact::Retried,
-        (_, 1) => Fact::ChangesRequested { message: message() },
+        (_, 1) => Fact::ChangesRequested {
+            message: message(),
+            source: RejectionSource::Review,
+        },
         (_, 2) => Fact::Paused { reason: note() },
         (_, 3) => Fact::Cancelled { reason: note() },
         (_, 4) => match pick(tasks, choice) {

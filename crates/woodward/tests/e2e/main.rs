@@ -20,6 +20,7 @@ mod queue;
 mod radar;
 mod reactions;
 mod recover;
+mod rejects;
 mod remote;
 mod repositories;
 mod rewritten;
