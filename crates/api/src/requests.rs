@@ -97,7 +97,7 @@ pub type CancelTask = Note;
 pub type PauseTask = Note;
 
 /// Let a task go on; with a limit of its own from now on, where one is given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeTask {
     /// Most tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,6 +105,9 @@ pub struct ResumeTask {
     /// Most millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd_micros: Option<u64>,
+    /// Tasks that it no longer waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
 }
 
 /// Undo a removal or a cancellation; of the last one when no task is named.

@@ -95,6 +95,11 @@ pub enum Fact {
         /// The version of that task that this is true of.
         as_of: Version,
     },
+    /// A person no longer wants it to wait for another task.
+    DependencyDropped {
+        /// That task.
+        task: TaskId,
+    },
     /// A worker took it.
     Claimed {
         /// Who.
@@ -358,6 +363,7 @@ words! {
     Self::DependencyLanded { .. } => "dependency_landed",
     Self::DependencyFailed { .. } => "dependency_failed",
     Self::DependencyReopened { .. } => "dependency_reopened",
+    Self::DependencyDropped { .. } => "dependency_dropped",
     Self::Claimed { .. } => "claimed",
     Self::Prepared { .. } => "prepared",
     Self::PrepareFailed { .. } => "prepare_failed",

@@ -214,6 +214,7 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
         Fact::DependencyReopened { task, as_of } => {
             waiting::dependency_reopened(change, *task, *as_of)
         }
+        Fact::DependencyDropped { task } => waiting::dependency_dropped(change, *task),
         Fact::MessageAccepted { message } => waiting::message_accepted(change, *message),
 
         Fact::Claimed { worker, run } => hands::claimed(change, *worker, *run),

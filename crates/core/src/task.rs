@@ -19,7 +19,7 @@ use crate::state::{RejectionSource, ResumePoint, State};
 use crate::text::Note;
 use crate::time::Timestamp;
 
-/// What a person asked for. Only the budget can be changed once the task exists.
+/// What a person asked for. Only the budget and the dependencies can be changed once the task exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskSpec {
@@ -130,8 +130,11 @@ impl Task {
         match &self.state {
             State::Landed { .. } => None,
             State::Failed { failure } => failed(format!("failed: {failure}")),
-            State::Cancelled { reason } => failed(format!("cancelled: {reason}")),
-            State::Superseded { by } => failed(format!("superseded by task {by}")),
+            State::Cancelled { reason } if reason.as_str().is_empty() => {
+                failed(String::from("was cancelled"))
+            }
+            State::Cancelled { reason } => failed(format!("was cancelled: {reason}")),
+            State::Superseded { by } => failed(format!("was superseded by task {by}")),
             _ => Some(Standing::Pending),
         }
     }

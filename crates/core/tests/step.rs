@@ -133,10 +133,15 @@ proptest! {
             }
             assert_eq!(kind(next) == StateKind::Draft, !next.prompted && !kind(next).is_finished());
             let fixed = |task: &Task| {
-                let spec = TaskSpec { budget: None, ..task.spec.clone() };
+                let spec = TaskSpec { budget: None, after: Vec::new(), ..task.spec.clone() };
                 (task.id, task.project, task.created_at, spec)
             };
             assert_eq!(fixed(next), fixed(before), "these never change");
+            let mut after = before.spec.after.clone();
+            if let Fact::DependencyDropped { task } = &seen.event.fact {
+                after.retain(|on| on != task);
+            }
+            assert_eq!(&next.spec.after, &after);
             let budget = match &seen.event.fact {
                 Fact::BudgetSet { budget } => Some(*budget),
                 _ => before.spec.budget,
@@ -648,7 +653,7 @@ proptest! {
             let Some((next, _)) = accepted(seen) else { return };
             let mut expected = seen.before.blockers.clone();
             match &seen.event.fact {
-                Fact::DependencyLanded { task } => {
+                Fact::DependencyLanded { task } | Fact::DependencyDropped { task } => {
                     assert!(expected.remove(task).is_some());
                 }
                 Fact::DependencyFailed { task, as_of, .. }

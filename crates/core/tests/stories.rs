@@ -938,6 +938,40 @@ fn only_runs_of_the_agent_count_as_attempts_without_changes() {
 }
 
 #[test]
+fn a_dropped_dependency_no_longer_blocks() {
+    let mut story = Story(World::create(
+        new_task(true, &[100, 101]),
+        Policy::default(),
+    ));
+    let (cancelled, other) = (task_id(100), task_id(101));
+    story.tell(Fact::DependencyFailed {
+        task: cancelled,
+        reason: "was cancelled".into(),
+        as_of: Version(8),
+    });
+    story.tell(Fact::DependencyDropped { task: cancelled });
+    assert_eq!(story.0.task.spec.after, [other]);
+    assert_eq!(
+        story.refuses(Fact::DependencyDropped { task: cancelled }),
+        Refusal::AlreadyApplied
+    );
+    // News of it come too late.
+    assert_eq!(
+        story.refuses(Fact::DependencyLanded { task: cancelled }),
+        Refusal::AlreadyApplied
+    );
+    story.tell(Fact::DependencyDropped { task: other });
+    story.tell(Fact::Claimed {
+        worker: worker(1),
+        run: run(1),
+    });
+    assert_eq!(
+        story.refuses(Fact::DependencyDropped { task: other }),
+        Refusal::WrongState
+    );
+}
+
+#[test]
 fn a_gate_that_times_out_until_its_fix_cycles_are_used_up_says_so() {
     let mut story = Story::begins(Policy {
         fix: FixBudget {

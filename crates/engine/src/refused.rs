@@ -20,6 +20,9 @@ pub(crate) fn problem(illegal: &IllegalTransition) -> Problem {
                 "paused" => format!("{name} can't be paused, it is {state}"),
                 "cancelled" => format!("{name} can't be given up, it is {state}"),
                 "retried" => format!("{name} has not failed, it is {state}"),
+                "dependency_dropped" => {
+                    format!("the dependencies of {name} can't be changed, it is {state}")
+                }
                 "prompt_given" => format!("{name} takes no prompt now, it is {state}"),
                 "budget_set" => format!("{name} takes no other budget, it is {state}"),
                 _ => format!("{name} is {state}"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use woodward_core::budget::Budget;
 use woodward_core::state::{Purpose, RejectionSource, ResumePoint, State};
-use woodward_core::task::Standing;
+use woodward_core::task::{Blocker, Standing};
 use woodward_core::{Actor, Epoch, Fact, Millis, NewTask, Note, Task, TaskId, TaskName, TaskSpec};
 
 use crate::agents;
@@ -137,8 +137,11 @@ impl Person {
             },
             State::Paused { .. } => Fact::Resumed,
             State::Failed { .. } => return self.retry(task.id),
-            State::Queued { .. } if env.calm && self.is_hopeless(env, task) => Fact::Cancelled {
-                reason: Note::from("what it comes after will not land"),
+            State::Queued { .. } if env.calm => match self.hopeless_dependency(env, task)? {
+                on if env.rng.chance(500) => Fact::DependencyDropped { task: on },
+                _ => Fact::Cancelled {
+                    reason: Note::from("what it comes after will not land"),
+                },
             },
             _ => return None,
         })
@@ -150,12 +153,16 @@ impl Person {
         (*retries <= RETRIES_MAX).then_some(Fact::Retried)
     }
 
-    /// Whether it comes after something that nobody will bring on.
-    fn is_hopeless(&self, env: &Env, task: &Task) -> bool {
-        task.blockers.iter().any(|(on, blocker)| {
+    /// A task that it depends on and that nobody will bring on.
+    fn hopeless_dependency(&self, env: &Env, task: &Task) -> Option<TaskId> {
+        let is_hopeless = |on: TaskId, blocker: &Blocker| {
             matches!(blocker.standing, Standing::Failed(_))
-                && env.model.task(*on).is_some_and(|on| self.has_left(on))
-        })
+                && env.model.task(on).is_some_and(|on| self.has_left(on))
+        };
+        let mut hopeless = task.blockers.iter();
+        hopeless
+            .find(|(on, blocker)| is_hopeless(**on, blocker))
+            .map(|(on, _)| *on)
     }
 
     /// Whether this person will not touch the task again.

@@ -69,6 +69,7 @@ cases! {
         an_unknown_dependency_is_refused,
         a_dependency_in_the_same_call_may_come_later_in_it,
         tasks_created_together_start_and_are_listed_in_their_order,
+        a_dropped_dependency_no_longer_blocks,
         a_landed_dependency_does_not_block,
         a_failed_dependency_blocks_with_its_reason,
         a_landing_dependency_releases_its_dependents,

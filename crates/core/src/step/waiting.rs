@@ -72,6 +72,19 @@ pub(super) fn dependency_reopened(change: &mut Change<'_>, on: TaskId, as_of: Ve
     set_standing(change, on, Standing::Pending, as_of)
 }
 
+pub(super) fn dependency_dropped(change: &mut Change<'_>, on: TaskId) -> Decided {
+    let (State::Draft | State::Queued { .. } | State::Paused { .. } | State::Cancelled { .. }) =
+        change.state()
+    else {
+        return Err(Refusal::WrongState);
+    };
+    if change.task.blockers.remove(&on).is_none() {
+        return Err(Refusal::AlreadyApplied);
+    }
+    change.task.spec.after.retain(|after| *after != on);
+    Ok(())
+}
+
 fn set_standing(
     change: &mut Change<'_>,
     on: TaskId,

@@ -183,6 +183,7 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
         .map(|(on, blocker)| (*on, blocker.as_of));
     for (on, known) in known.chain(task.blockers.is_empty().then(|| (task_id(99), Version(1)))) {
         facts.push(Fact::DependencyLanded { task: on });
+        facts.push(Fact::DependencyDropped { task: on });
         for as_of in [known.0 - 1, known.0, known.0 + 1].map(Version) {
             facts.extend([
                 Fact::DependencyFailed {
@@ -336,6 +337,7 @@ fn with_other_ids(way: u32, mut fact: Fact) -> Fact {
         }
         Fact::LeaseExpired { epoch } => *epoch = Epoch(epoch.0 + 1),
         Fact::DependencyLanded { task }
+        | Fact::DependencyDropped { task }
         | Fact::DependencyFailed { task, .. }
         | Fact::DependencyReopened { task, .. } => *task = task_id(OTHER),
         Fact::MessageAccepted { message: named } => *named = message(OTHER),

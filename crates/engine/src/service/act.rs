@@ -10,11 +10,12 @@ use woodward_store::{EntryKind, EntryState, NewEntry, NewMessage, RecordEntries,
 
 use super::answers::{Takes, chosen};
 use super::create::empty_text;
+use super::find::named;
 use super::give_answer::only_in_terminal;
 use super::{Answered, Found, TaskRef, person};
 use crate::clock;
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::radar;
 use crate::reaction::Record;
 use crate::reaction::remarks;
@@ -257,7 +258,8 @@ impl Engine {
     /// When it is not paused, or its budget is used up.
     pub async fn resume(&self, wanted: &TaskRef<'_>, wish: ResumeTask) -> Answered<Done> {
         let mut found = self.find(wanted).await?;
-        if wish != ResumeTask::default() {
+        let dropped = self.drop_dependencies(&mut found, &wish.without).await?;
+        if wish.tokens.is_some() || wish.usd_micros.is_some() {
             let was = found.task.spec.budget;
             let was = was.unwrap_or_else(|| found.config.policy().budget);
             let budget = Budget {
@@ -278,8 +280,49 @@ impl Engine {
         {
             return Ok(self.start_anyway(found).await?);
         }
+        if !dropped.is_empty() && found.task.state.kind() != StateKind::Paused {
+            let name = &found.task.name;
+            let message = format!("{name} no longer waits for {}", dropped.join(", "));
+            let hint_text = match found.task.state {
+                State::Draft => refused::next(name, StateKind::Draft),
+                _ => format!("see what comes next: woodward show {name}"),
+            };
+            return Ok(hint(self.done(found, message).await?, hint_text));
+        }
         let message = format!("{} goes on", found.task.name);
         Ok(self.tell(found, Fact::Resumed, message).await?)
+    }
+
+    /// Drops dependencies of a task, all of those that are named or none. Returns their names.
+    async fn drop_dependencies(
+        &self,
+        found: &mut Found,
+        without: &[String],
+    ) -> Answered<Vec<String>> {
+        let mut known = Vec::new();
+        if !without.is_empty() {
+            for on in &found.task.spec.after {
+                known.extend(
+                    self.inner
+                        .store
+                        .load_task(*on)
+                        .await
+                        .map_err(EngineError::from)?,
+                );
+            }
+        }
+        let dropped = without
+            .iter()
+            .map(|wanted| dependency(&found.task, &known, wanted))
+            .collect::<Result<Vec<&Task>, Problem>>()?;
+        for on in &dropped {
+            // Named twice is dropped once.
+            if found.task.blockers.contains_key(&on.id) {
+                let fact = Fact::DependencyDropped { task: on.id };
+                found.task = self.inner.record(&found.task, person(), fact).await?.next;
+            }
+        }
+        Ok(dropped.iter().map(|on| on.name.to_string()).collect())
     }
 
     /// Lets a task start although another that touches the same is under way.
@@ -377,6 +420,35 @@ impl Engine {
             hints: Vec::new(),
         })
     }
+}
+
+/// The task among those that `task` depends on that somebody names; it must still wait for it.
+fn dependency<'a>(task: &Task, known: &'a [Task], wanted: &str) -> Result<&'a Task, Problem> {
+    let name = &task.name;
+    let Ok(on) = named(known, wanted) else {
+        let names: Vec<&str> = known.iter().map(|on| on.name.as_str()).collect();
+        let problem = Problem::new(
+            Code::NotFound,
+            format!("{name} does not depend on `{wanted}`"),
+        );
+        return Err(if names.is_empty() {
+            problem.hint(format!(
+                "it depends on no task; see how it stands: woodward show {name}"
+            ))
+        } else {
+            let names = names.join(", ");
+            problem.hint(format!("it depends on {names}: woodward show {name}"))
+        });
+    };
+    if task.blockers.contains_key(&on.id) {
+        return Ok(on);
+    }
+    let on = &on.name;
+    Err(Problem::new(
+        Code::WrongState,
+        format!("{name} does not wait for {on}: it has landed"),
+    )
+    .hint(format!("see how it stands: woodward show {name}")))
 }
 
 pub(super) fn hint(mut done: Done, hint: String) -> Done {

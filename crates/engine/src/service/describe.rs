@@ -41,6 +41,7 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::PromptGiven { .. } => "a prompt was given".into(),
         Fact::DependencyLanded { .. } => "a task it comes after has landed".into(),
         Fact::DependencyFailed { reason, .. } => format!("a task it comes after {reason}"),
+        Fact::DependencyDropped { .. } => "it no longer waits for a task it came after".into(),
         Fact::DependencyReopened { .. } => "a task it comes after is worked on again".into(),
         Fact::Claimed { .. } => "claimed".into(),
         Fact::Prepared {

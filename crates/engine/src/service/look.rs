@@ -1,5 +1,6 @@
 //! Looking: status, one task in full, its story, its change.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +11,9 @@ use woodward_api::{
 };
 use woodward_core::attention::inbox;
 use woodward_core::step::{create, step};
-use woodward_core::{Actor, CommitId, EventSeq, Fact, RunId, State, StateKind, Task, Timestamp};
+use woodward_core::{
+    Actor, CommitId, EventSeq, Fact, RunId, State, StateKind, Task, TaskId, Timestamp,
+};
 use woodward_store::{Run, RunState};
 
 use super::view::{Others, spent};
@@ -57,7 +60,10 @@ impl Engine {
         };
         let seq = self.inner.tail.now();
         let tasks = self.all_tasks(project.id()).await?;
+        let archived = self.archived_dependencies(&tasks).await?;
         let mut others = Others::of(&tasks);
+        let archived = archived.iter().map(|task| (task.id, &task.name));
+        others.names.extend(archived);
         others.queue = self.places(&project).await?;
         others.risks = tasks
             .iter()
@@ -108,6 +114,18 @@ impl Engine {
             },
             notices,
         })
+    }
+
+    /// Archived tasks that others still wait for: ones that were cancelled long ago.
+    async fn archived_dependencies(&self, tasks: &[Task]) -> Result<Vec<Task>> {
+        let listed: HashSet<TaskId> = tasks.iter().map(|task| task.id).collect();
+        let awaited = tasks.iter().flat_map(|task| task.blockers.keys());
+        let missing: HashSet<TaskId> = awaited.filter(|on| !listed.contains(on)).copied().collect();
+        let mut archived = Vec::with_capacity(missing.len());
+        for on in missing {
+            archived.extend(self.inner.store.load_task(on).await?);
+        }
+        Ok(archived)
     }
 
     /// Waits until the log has gone beyond a place, or for a while.

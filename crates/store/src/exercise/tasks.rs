@@ -216,6 +216,19 @@ pub(super) async fn tasks_created_together_start_and_are_listed_in_their_order(
     assert_eq!(named(&world.claim(10).await.tasks), names[10..]);
 }
 
+pub(super) async fn a_dropped_dependency_no_longer_blocks(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let first = world.queued("first").await;
+    let second = world.queued_as("second", after(first.id)).await;
+    let reason = Note::from("not needed");
+    world.person_says(&first, Fact::Cancelled { reason }).await;
+    assert!(world.claim(1).await.tasks.is_empty());
+    let dropped = Fact::DependencyDropped { task: first.id };
+    let second = world.person_says(&second, dropped).await;
+    assert_eq!(world.reload(&second).await, second);
+    assert_eq!(world.claim_one().await.id, second.id);
+}
+
 fn after(task: TaskId) -> TaskSpec {
     TaskSpec {
         after: vec![task],
@@ -241,7 +254,7 @@ pub(super) async fn a_failed_dependency_blocks_with_its_reason(store: Arc<dyn St
     let Standing::Failed(reason) = &second.blockers[&first.id].standing else {
         panic!("{:?}", second.blockers);
     };
-    assert_eq!(reason.as_str(), "cancelled: not needed");
+    assert_eq!(reason.as_str(), "was cancelled: not needed");
     assert!(world.claim(1).await.tasks.is_empty());
 }
 

@@ -628,7 +628,8 @@ fn what_a_person_says(task: &Task, tasks: &[Task], choice: usize) -> Fact {
             None => Fact::Resumed,
         },
         (_, 5) => match task.blockers.keys().next() {
-            Some(on) => Fact::DependencyLanded { task: *on },
+            Some(on) if choice % 20 < 10 => Fact::DependencyLanded { task: *on },
+            Some(on) => Fact::DependencyDropped { task: *on },
             None => Fact::Resumed,
         },
         _ => Fact::HeadMoved {

@@ -1,4 +1,4 @@
-//! `woodward resume`: paused tasks go on.
+//! `woodward resume`: paused or blocked tasks go on.
 
 use clap::Args;
 use clap_complete::ArgValueCandidates;
@@ -13,7 +13,7 @@ use crate::session::Session;
 /// Let paused tasks go on, or tasks start that wait for others that touch the same
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward resume fix-login\n  woodward resume fix-login --budget usd=10      it may use more from now on"
+    before_help = "Examples:\n  woodward resume fix-login\n  woodward resume fix-login --budget usd=10      it may use more from now on\n  woodward resume fix-login --without auth-api   it no longer waits for that task"
 )]
 pub(crate) struct Resume {
     /// The tasks: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)
@@ -23,6 +23,9 @@ pub(crate) struct Resume {
     /// given for both
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     budget: Vec<Limit>,
+    /// A task that they no longer wait for, such as one that was cancelled; may be given several times
+    #[arg(long, value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
+    without: Vec<String>,
     #[command(flatten)]
     dry: Dry,
 }
@@ -30,7 +33,10 @@ pub(crate) struct Resume {
 impl Resume {
     /// Does it.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
-        let mut wish = ResumeTask::default();
+        let mut wish = ResumeTask {
+            without: self.without,
+            ..ResumeTask::default()
+        };
         for limit in self.budget {
             match limit {
                 Limit::Tokens(tokens) => wish.tokens = Some(tokens),

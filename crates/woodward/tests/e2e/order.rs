@@ -1,5 +1,7 @@
 //! What starts when: limits, priorities, and tasks that come after others.
 
+use woodward_testkit::patience::until;
+
 use crate::scene::Scene;
 
 #[test]
@@ -86,6 +88,52 @@ fn tasks_created_together_start_and_are_listed_in_their_order() {
     }
     let order = std::fs::read_to_string(scene.mark("order")).unwrap();
     assert_eq!(order.lines().collect::<Vec<_>>(), names);
+}
+
+#[test]
+fn a_dependency_that_was_cancelled_can_be_dropped() {
+    let scene = Scene::new("");
+    scene.ok(&["create", "base1", "base2"]);
+    scene.create("other", "echo x > x.txt\nexit 0");
+    let after = ["--after", "base1", "--after", "base2"];
+    let next = ["create", "next", "-p", "echo y > y.txt\nexit 0"];
+    scene.ok(&[&next[..], &after[..]].concat());
+    scene.refused(
+        &["resume", "next", "--without", "other"],
+        5,
+        &["next does not depend on `other`", "base1, base2"],
+    );
+    scene.refused(
+        &["resume", "other", "--without", "base1"],
+        5,
+        &["other does not depend on `base1`", "woodward show other"],
+    );
+    scene.ok(&["cancel", "base1"]);
+    let attention = || scene.show("next").task.attention;
+    until("it is blocked", || {
+        attention()
+            .reason
+            .starts_with("blocked: base1 was cancelled")
+    });
+    let listed = scene.ok(&["status"]).stdout;
+    assert!(listed.contains("blocked: base1 was cancelled"), "{listed}");
+    let command = attention().command.expect("a way out");
+    assert_eq!(command, "woodward resume next --without base1");
+    // A name that is in use again means the task that it depends on.
+    scene.ok(&["create", "base1"]);
+    let said = scene.type_in(&command);
+    assert!(format!("{said:?}").contains("next no longer waits for base1"));
+    let shown = scene.show("next");
+    assert_eq!(shown.after.len(), 1, "{shown:#?}");
+    assert_eq!(shown.task.state.as_str(), "queued");
+    let dropped = scene.timeline("next").entries;
+    assert!(
+        dropped
+            .iter()
+            .any(|entry| entry.fact == "dependency_dropped")
+    );
+    scene.ok(&["resume", "next", "--without", "base2"]);
+    scene.land("next");
 }
 
 #[test]
