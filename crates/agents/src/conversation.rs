@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use woodward_core::MessageId;
+use woodward_core::provider::ProviderWait;
 
 use crate::event::{Ending, Event, PlanStatus, Question};
 use crate::usage::{Meter, Usage, UsageKind};
@@ -50,13 +51,19 @@ pub struct Conversation {
     pub last_text: String,
     /// How the last turn ended; `None` while the agent works.
     pub ending: Option<Ending>,
+    /// What the program waits for by itself: its provider does not answer.
+    pub provider_wait: Option<ProviderWait>,
     /// Whether the program is in a terminal.
     pub terminal: bool,
     /// Whether a person is attached to that terminal.
     pub attached: bool,
     meter: Meter,
-    /// What this run has used.
+    /// What this run has used, as far as the program has reported it with its cost.
     pub used: Usage,
+    /// What requests have used that such a report does not cover yet.
+    pub unreported: Usage,
+    /// The cost of the conversation before this run, for a run that ends before any report.
+    money_before: Option<u64>,
 }
 
 impl Conversation {
@@ -76,9 +83,11 @@ impl Conversation {
     }
 
     /// What the whole conversation has used, as far as its program says so: the next run's
-    /// [`crate::Spec::used_before`].
-    pub fn used_in_all(&self) -> &Usage {
-        &self.meter.seen
+    /// [`crate::Spec::used_before`]. What is unreported comes on top of it.
+    pub fn used_in_all(&self) -> Usage {
+        let mut used = self.meter.seen.clone();
+        used.micro_usd = used.micro_usd.max(self.money_before);
+        used
     }
 
     /// Whether a message is settled, one way or the other.
@@ -88,6 +97,21 @@ impl Conversation {
 
     /// Takes an event. `true` when the change must be on the disk before anything else happens.
     pub(crate) fn take(&mut self, event: &Event, kind: UsageKind, before: &Usage) -> bool {
+        let waited = self.provider_wait;
+        self.provider_wait = match event {
+            Event::Retrying { wait, .. } => *wait,
+            // These don't come from the provider.
+            Event::Note { .. }
+            | Event::Unknown { .. }
+            | Event::Terminal { .. }
+            | Event::Injected { .. }
+            | Event::Accepted { .. } => waited,
+            _ => None,
+        };
+        self.fold(event, kind, before) || self.provider_wait != waited
+    }
+
+    fn fold(&mut self, event: &Event, kind: UsageKind, before: &Usage) -> bool {
         match event {
             Event::Started {
                 session,
@@ -121,6 +145,11 @@ impl Conversation {
             Event::Used(figure) => {
                 self.meter.take(figure, kind);
                 self.used = self.meter.run_total(before, kind);
+                self.unreported = Usage::default();
+            }
+            Event::Unreported(figure) => {
+                self.unreported = figure.clone();
+                self.money_before = before.micro_usd;
             }
             Event::Injected { message } => {
                 if !self.injected.contains(message) {
@@ -201,6 +230,23 @@ mod tests {
         talk.take(&started(Some("s-1")), UsageKind::None, &Usage::default());
         talk.take(&started(None), UsageKind::None, &Usage::default());
         assert_eq!(talk.session.as_deref(), Some("s-1"));
+    }
+
+    #[test]
+    fn a_wait_for_the_provider_lasts_until_it_answers() {
+        let mut talk = Conversation::default();
+        let mut take = |event: &Event| {
+            let is_news = talk.take(event, UsageKind::None, &Usage::default());
+            (is_news, talk.provider_wait.is_some())
+        };
+        let now = woodward_core::Timestamp(1);
+        let retrying = crate::failure::retrying(Some(529), "overloaded", None, now);
+        assert_eq!(take(&retrying), (true, true));
+        assert_eq!(take(&retrying), (false, true), "it is known already");
+        let note = Event::Note { text: "x".into() };
+        assert_eq!(take(&note), (false, true));
+        let text = Event::Text { text: "hi".into() };
+        assert_eq!(take(&text), (true, false));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What agents say and do, in one language for all of them.
 
 use serde::{Deserialize, Serialize};
+use woodward_core::provider::ProviderWait;
 use woodward_core::state::AnswerVia;
 use woodward_core::{MessageId, Timestamp};
 
@@ -80,10 +81,16 @@ pub enum Event {
     },
     /// What was used; how it adds up is the program's [`crate::UsageKind`].
     Used(Usage),
+    /// What was used since the last [`Event::Used`], in all, by requests whose cost the program has
+    /// not reported yet.
+    Unreported(Usage),
     /// The program waits for its provider by itself and goes on.
     Retrying {
         /// Why.
         note: String,
+        /// The same as data; absent in logs of earlier versions.
+        #[serde(default)]
+        wait: Option<ProviderWait>,
     },
     /// A message was typed into the program's terminal; whether it took it is not known yet.
     Injected {
@@ -240,6 +247,13 @@ pub enum Ending {
     Interrupted,
     /// There is no login, or it was refused.
     LoggedOut {
+        /// What was said.
+        note: String,
+    },
+    /// The program needs a variable that it did not get.
+    MissingVariable {
+        /// Its name.
+        variable: String,
         /// What was said.
         note: String,
     },

@@ -4,10 +4,11 @@
 //! the one place that knows their statuses and sentences. It is to be asked only about what a program
 //! says is an error; an agent may write such sentences into any file.
 
+use woodward_core::provider::{ProviderWait, ProviderWaitReason};
 use woodward_core::{Millis, Timestamp};
 
 use crate::conversation::tail;
-use crate::event::Ending;
+use crate::event::{Ending, Event};
 
 const NOTE_MAX: usize = 600;
 /// A wait that is longer than this was misread.
@@ -37,6 +38,39 @@ pub(crate) fn from_status(
     }
 }
 
+/// Whether a status says that the provider has too much to do, rather than that a request is wrong.
+pub const fn is_overload(status: Option<u16>) -> bool {
+    matches!(status, Some(502 | 503 | 504 | 529))
+}
+
+/// A program waits for its provider by itself. `next` is when it tries again.
+pub(crate) fn retrying(
+    status: Option<u16>,
+    said: &str,
+    next: Option<Timestamp>,
+    now: Timestamp,
+) -> Event {
+    let ending = match status {
+        Some(status) => Some(from_status(status, said, None, now)),
+        None => from_text(said, now),
+    };
+    let (reason, resets_at) = match ending {
+        Some(Ending::RateLimited { until, .. }) => (ProviderWaitReason::RateLimit, until),
+        Some(Ending::ApiFailed { status, .. }) if is_overload(status) => {
+            (ProviderWaitReason::Overloaded, None)
+        }
+        _ => (ProviderWaitReason::Failed, None),
+    };
+    Event::Retrying {
+        note: shortened(said),
+        wait: Some(ProviderWait {
+            reason,
+            resets_at,
+            retries_at: next,
+        }),
+    }
+}
+
 /// How long a program may wait for its provider by itself before others should do its work.
 const OWN_WAIT_MAX: Millis = Millis::from_mins(1);
 /// How often it may try in vain.
@@ -62,6 +96,12 @@ pub(crate) fn from_text(text: &str, now: Timestamp) -> Option<Ending> {
     if any(RATE_LIMITED) {
         return Some(Ending::RateLimited {
             until: moment(&words, now),
+            note: note(),
+        });
+    }
+    if let Some(variable) = missing_variable(text) {
+        return Some(Ending::MissingVariable {
+            variable,
             note: note(),
         });
     }
@@ -141,6 +181,50 @@ const FAILED: &[&str] = &[
     "stream idle timeout",
 ];
 
+/// The variable that a program says it needs and does not have.
+fn missing_variable(text: &str) -> Option<String> {
+    const BEFORE: &[&str] = &[
+        "missing environment variable",
+        "environment variable not found",
+        "environment variable not set",
+        "missing required environment variable",
+        "please set the environment variable",
+        "please set environment variable",
+    ];
+    const AFTER: &[&str] = &[
+        " environment variable is not set",
+        " environment variable is missing",
+        " environment variable is required",
+        " environment variable not set",
+        " environment variable not found",
+        " is not set in the environment",
+    ];
+    let words = text.to_ascii_lowercase();
+    let is_name = |word: &&str| {
+        let allowed = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        word.len() > 2 && word.contains('_') && word.chars().all(allowed)
+    };
+    let parts = |text: &str| -> Vec<String> {
+        let parts = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        parts.map(str::to_owned).collect()
+    };
+    let after = BEFORE.iter().find_map(|phrase| {
+        let at = words.find(phrase)? + phrase.len();
+        let near: String = text.get(at..)?.chars().take(80).collect();
+        parts(&near)
+            .into_iter()
+            .find(|word| is_name(&word.as_str()))
+    });
+    after.or_else(|| {
+        AFTER.iter().find_map(|phrase| {
+            let at = words.find(phrase)?;
+            let before = parts(text.get(..at)?);
+            let name = before.into_iter().rev().find(|word| !word.is_empty())?;
+            Some(name).filter(|name| is_name(&name.as_str()))
+        })
+    })
+}
+
 fn is_context(words: &str) -> bool {
     CONTEXT_FULL.iter().any(|part| words.contains(part))
 }
@@ -154,6 +238,12 @@ fn status_in(words: &str) -> Option<u16> {
         "status code: ",
         "status: ",
         "status=",
+        "status ",
+        "\"code\":",
+        "\"code\": ",
+        "\"status\":",
+        "\"status\": ",
+        "\"statuscode\":",
         "error code: ",
         "http ",
         "http/1.1 ",
@@ -175,6 +265,13 @@ fn status_in(words: &str) -> Option<u16> {
         })
         // `429 {"error": …}` and `500 status code (no body)`.
         .or_else(|| number(words.trim_start()))
+        // `Request rejected (429)`.
+        .or_else(|| {
+            words.match_indices('(').find_map(|(at, _)| {
+                let rest = &words[at + 1..];
+                number(rest).filter(|_| rest[3..].starts_with(')'))
+            })
+        })
 }
 
 /// The moment from which a provider may be asked again, as its words (in lower case) say.
@@ -326,6 +423,26 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_says_why_and_until_when() {
+        let wait = |status, said: &str| match retrying(status, said, None, NOW) {
+            Event::Retrying {
+                wait: Some(wait), ..
+            } => (wait.reason, wait.resets_at.map(|at| at.0 - NOW.0)),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            wait(None, "Too Many Requests, retry after 12"),
+            (ProviderWaitReason::RateLimit, Some(12_000))
+        );
+        assert_eq!(
+            wait(Some(529), "try later"),
+            (ProviderWaitReason::Overloaded, None)
+        );
+        assert_eq!(wait(Some(500), "oops"), (ProviderWaitReason::Failed, None));
+        assert_eq!(wait(None, "odd"), (ProviderWaitReason::Failed, None));
+    }
+
+    #[test]
     fn each_status_is_its_own_ending() {
         let ending = |status, note| from_status(status, note, None, NOW);
         assert!(matches!(ending(401, "bad key"), Ending::LoggedOut { .. }));
@@ -436,6 +553,44 @@ mod tests {
             of("this model's maximum context length is 8192 tokens"),
             Some(Ending::ContextFull)
         );
+        for limited in [
+            "429",
+            "429 status code (no body)",
+            "API Error: Request rejected (429) · slow down",
+            "HTTP 429: slow down",
+            "last status: 429",
+            "request failed with status code 429",
+            r#"{"error":{"code":429,"message":"slow down"}}"#,
+            "unexpected status 429 Unknown",
+        ] {
+            let ending = of(limited);
+            let is_limit = matches!(ending, Some(Ending::RateLimited { .. }));
+            assert!(is_limit, "{limited}: {ending:?}");
+        }
+        for (said, variable) in [
+            (
+                "Missing environment variable: `STAND_IN_KEY`.",
+                "STAND_IN_KEY",
+            ),
+            (
+                "OPENAI_API_KEY environment variable is not set",
+                "OPENAI_API_KEY",
+            ),
+            (
+                "error: environment variable not found: GOOSE_PROVIDER",
+                "GOOSE_PROVIDER",
+            ),
+        ] {
+            let ending = of(said);
+            let Some(Ending::MissingVariable {
+                variable: found, ..
+            }) = &ending
+            else {
+                panic!("{said}: {ending:?}");
+            };
+            assert_eq!(found, variable);
+        }
+        assert_eq!(of("set an environment variable if you like"), None);
         assert_eq!(of("the file src/a.rs has 500 lines"), None);
         assert_eq!(of(""), None);
         assert_eq!(of("error: ä"), None);

@@ -44,6 +44,7 @@ pub use conversation::{Conversation, Delivered};
 pub use event::{
     ALLOW, ALLOW_ALWAYS, DENY, Ending, Event, PlanItem, PlanStatus, Question, Reply, ToolKind,
 };
+pub use failure::is_overload;
 pub use letter::Letter;
 pub use spec::{SessionId, Spec, commit_directories, fits_terminal};
 pub use stop::{QuickGate, StopCheck};

@@ -43,6 +43,8 @@ pub(crate) struct Program {
     /// Listens to its complaints.
     listener: Option<JoinHandle<()>>,
     raw: RawLog,
+    /// Which of its lines are left out of the raw log.
+    is_noise: fn(&str) -> bool,
 }
 
 /// How to start a program.
@@ -111,6 +113,7 @@ impl Program {
             is_gone: false,
             listener,
             raw: raw.clone(),
+            is_noise: |_| false,
         })
     }
 
@@ -135,7 +138,9 @@ impl Program {
                 }
             }
         };
-        if let Some(Line::Whole(text)) = &line {
+        if let Some(Line::Whole(text)) = &line
+            && !(self.is_noise)(text)
+        {
             self.raw.heard(text);
         }
         line
@@ -182,6 +187,11 @@ impl Program {
     /// Its complaints as they come. Given away once; those that nobody takes in time are left out.
     pub(crate) fn follow_complaints(&mut self) -> Option<mpsc::Receiver<String>> {
         self.overheard.take()
+    }
+
+    /// Leaves such lines out of the raw log.
+    pub(crate) fn omit_from_raw_log(&mut self, is_noise: fn(&str) -> bool) {
+        self.is_noise = is_noise;
     }
 
     /// Its process id.

@@ -115,7 +115,7 @@ pub fn event_text(event: &Event) -> Option<String> {
         Event::NotTaken { note, .. } => format!("! the answer could not be given: {note}"),
         Event::Withdrawn { .. } => String::from("! it no longer waits for an answer"),
         Event::Denied { what } => format!("! refused: {what}"),
-        Event::Retrying { note } => format!("· waits for its provider: {note}"),
+        Event::Retrying { note, .. } => format!("· waits for its provider: {note}"),
         Event::Injected { .. } => {
             String::from("· your message was typed; whether it has it is not known yet")
         }
@@ -130,7 +130,7 @@ pub fn event_text(event: &Event) -> Option<String> {
         }
         Event::Said { text } => format!("> {text}"),
         Event::Note { text } => format!("· {text}"),
-        Event::Used(_) | Event::Unknown { .. } => return None,
+        Event::Used(_) | Event::Unreported(_) | Event::Unknown { .. } => return None,
     };
     Some(format!("{}\n", clean(&text)))
 }
@@ -141,6 +141,9 @@ pub fn ending_text(ending: &Ending) -> String {
         Ending::Completed => String::from("done"),
         Ending::Interrupted => String::from("interrupted"),
         Ending::LoggedOut { note } => format!("not logged in: {note}"),
+        Ending::MissingVariable { variable, note } => {
+            format!("{variable} is not set: {note}")
+        }
         Ending::RateLimited { note, .. } => format!("its provider said to wait: {note}"),
         Ending::ApiFailed { note, .. } => format!("its provider failed: {note}"),
         Ending::TurnsSpent => String::from("its limit of turns is reached"),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use woodward_core::attention::Attention;
+use woodward_core::provider::ProviderWait;
 use woodward_core::{CommitId, EventSeq, StateKind, TaskId, TaskName, Timestamp};
 
 use crate::conflict::{MeetingNote, TargetConflict};
@@ -84,6 +85,9 @@ pub struct TaskSummary {
     /// The full disk that it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_full: Option<woodward_core::disk::DiskFull>,
+    /// What it waits for, if it waits for a model's provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_wait: Option<ProviderWait>,
     /// Tasks under way whose changes don't fit its own, the worst first; the first few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meets: Vec<MeetingNote>,

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::CommitId;
 use crate::name::{GateName, TaskName};
+use crate::provider::{ProviderWait, ProviderWaitReason};
 use crate::state::{AnswerVia, Delay, Evidence, Failure, PauseReason, State};
 use crate::task::{Blocker, RejectedResult, ReturnCause, Standing, Task};
 use crate::text::Note;
@@ -80,6 +81,32 @@ pub struct TaskView<'a> {
     pub risk: u32,
     /// The names of what it waits for.
     pub blockers: Vec<(&'a TaskName, &'a Blocker)>,
+    /// What the program of its current run waits for.
+    pub run_waits: Option<ProviderWait>,
+    /// How far the person's clock is ahead of UTC, in milliseconds.
+    pub local_offset_ms: i64,
+}
+
+impl TaskView<'_> {
+    /// Whether the task waits for a model's provider, in a run or between two.
+    pub fn provider_wait(&self) -> Option<ProviderWait> {
+        let wait = |reason, resets_at, retries_at| ProviderWait {
+            reason,
+            resets_at,
+            retries_at,
+        };
+        match &self.task.state {
+            State::Working { .. } => self.run_waits,
+            State::Queued { run_at, delay, .. } => match delay.as_ref()? {
+                Delay::RateLimit => Some(wait(ProviderWaitReason::RateLimit, Some(*run_at), None)),
+                Delay::Overloaded { .. } => {
+                    Some(wait(ProviderWaitReason::Overloaded, None, Some(*run_at)))
+                }
+                Delay::Backoff { .. } => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// What a person should do about one task.
@@ -94,7 +121,10 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
         ),
         State::Queued { run_at, delay, .. } => queued(view, *run_at, delay.as_ref(), now),
         State::Preparing { .. } => working("its worktree is being made"),
-        State::Working { .. } => working("an agent works on it"),
+        State::Working { .. } => match view.provider_wait() {
+            Some(wait) => waiting(&wait.text(now, view.local_offset_ms)),
+            None => working("an agent works on it"),
+        },
         State::Waiting { question, .. } => (
             Level::Answer,
             format!("the agent asks: {}", question.text),
@@ -190,17 +220,21 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
     }
     if run_at > now {
         let left: Millis = run_at.since(now);
+        if let Some(wait) = view.provider_wait() {
+            let text = wait.text(now, view.local_offset_ms);
+            let retry = format!("woodward retry {}", view.task.name);
+            return (Level::Waiting, text, Some(retry));
+        }
         return match delay {
             Some(Delay::Backoff { failures, last }) => (
                 Level::Waiting,
                 format!("attempt {} in {left}; the last one: {last}", failures + 1),
                 Some(format!("woodward retry {}", view.task.name)),
             ),
-            Some(Delay::RateLimit) => waiting(&format!("rate limit; goes on in {left}")),
             Some(Delay::TargetRewritten) => {
                 waiting(&format!("{}; starts in {left}", rewritten(view.task)))
             }
-            Some(Delay::DiskFull(_)) | None => waiting(&format!("starts in {left}")),
+            _ => waiting(&format!("starts in {left}")),
         };
     }
     if delay == Some(&Delay::TargetRewritten) {

@@ -19,6 +19,11 @@ pub struct Backoff {
     pub rate_limit_floor: Millis,
 }
 
+/// How much longer the first wait for an overloaded provider may be than after another failure.
+const PROVIDER_FACTOR: u64 = 6;
+/// How long a provider may be overloaded before that counts as a failed attempt.
+pub const PROVIDER_PATIENCE: Millis = Millis::from_mins(4 * 60);
+
 impl Default for Backoff {
     fn default() -> Self {
         Self {
@@ -44,6 +49,16 @@ impl Backoff {
     /// The wait after the `failures`-th failure in a row, spread by `roll` over `0..=ceiling`.
     pub fn wait(&self, failures: u32, roll: Roll) -> Millis {
         Millis(roll.below(self.ceiling(failures).0.saturating_add(1)))
+    }
+
+    /// The wait after the `failures`-th time in a row that the provider was overloaded. Longer than
+    /// after an ordinary failure, and never close to zero: an overload lasts minutes.
+    pub fn provider_wait(&self, failures: u32, roll: Roll) -> Millis {
+        let base = self.base.0.saturating_mul(PROVIDER_FACTOR);
+        let doublings = failures.saturating_sub(1).min(63);
+        let ceiling = base.saturating_mul(1_u64 << doublings).min(self.cap.0);
+        let half = ceiling / 2;
+        Millis(half.saturating_add(roll.below((ceiling - half).saturating_add(1))))
     }
 
     /// When to go on after a rate limit that is said to end at `reset`.
@@ -78,6 +93,17 @@ mod tests {
         assert_eq!(
             backoff.after_rate_limit(now, Timestamp(9_000_000)),
             Timestamp(9_000_000)
+        );
+    }
+
+    #[test]
+    fn an_overloaded_provider_is_given_minutes() {
+        let backoff = Backoff::default();
+        let seconds = |failures, roll| backoff.provider_wait(failures, Roll(roll)).0 / 1_000;
+        assert_eq!([1, 2, 3, 9].map(|n| seconds(n, 0)), [30, 60, 120, 900]);
+        assert_eq!(
+            [1, 2, 3, 9].map(|n| seconds(n, u32::MAX)),
+            [60, 120, 240, 1_800]
         );
     }
 

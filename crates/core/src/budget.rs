@@ -41,6 +41,18 @@ impl Spend {
     }
 }
 
+impl Spend {
+    /// The larger of each figure.
+    #[must_use]
+    pub fn high_water(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.max(other.tokens),
+            micro_usd: self.micro_usd.max(other.micro_usd),
+            price_known: self.price_known,
+        }
+    }
+}
+
 impl Default for Spend {
     fn default() -> Self {
         Self::NONE

@@ -317,6 +317,11 @@ pub enum Outcome {
         /// Which disk.
         disk: DiskFull,
     },
+    /// The provider is overloaded. Not an attempt until that has lasted for hours.
+    Overloaded {
+        /// What was said.
+        note: Note,
+    },
     /// A budget stopped it.
     OverBudget {
         /// Which limit.

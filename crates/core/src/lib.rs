@@ -32,6 +32,7 @@ pub mod lease;
 pub mod name;
 pub mod notice;
 pub mod policy;
+pub mod provider;
 pub mod queue;
 pub mod radar;
 pub mod reaction;

@@ -267,6 +267,8 @@ pub fn notice_of(task: &Task, hold: Option<&Note>) -> Option<Notice> {
         dependents: 0,
         risk: 0,
         blockers: Vec::new(),
+        run_waits: None,
+        local_offset_ms: 0,
     };
     // Nothing that is told here is worded by the clock.
     let said = attention(&view, task.since);

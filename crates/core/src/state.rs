@@ -151,6 +151,11 @@ pub enum Delay {
     TargetRewritten,
     /// A disk was full when its last run ended badly. No attempt was used.
     DiskFull(DiskFull),
+    /// The provider is overloaded. No attempt was used.
+    Overloaded {
+        /// What it said last.
+        last: Note,
+    },
 }
 
 /// What an agent asked.

@@ -167,6 +167,16 @@ pub struct Worktree {
     pub base: CommitId,
 }
 
+/// Runs in a row that ended because the provider was overloaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OverloadTally {
+    /// How many.
+    pub count: u32,
+    /// When the first of them ended.
+    pub since: Option<Timestamp>,
+}
+
 /// What a task has used up. Durable, so that a restart forgives nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -188,6 +198,10 @@ pub struct Tally {
     /// Runs in a row that a full disk ended. They are no attempts.
     #[serde(skip_serializing_if = "is_default")]
     pub disk_waits: u32,
+    /// Times in a row that the provider was overloaded, and since when. They are no attempts until
+    /// it has lasted for hours.
+    #[serde(skip_serializing_if = "is_default")]
+    pub overloads: OverloadTally,
     /// Fix cycles.
     pub fixes: FixTally,
     /// Tokens and money, of all runs.

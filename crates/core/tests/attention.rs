@@ -45,6 +45,8 @@ fn view(task: &Task) -> TaskView<'_> {
         dependents: 0,
         risk: 0,
         blockers: vec![],
+        run_waits: None,
+        local_offset_ms: 0,
     }
 }
 

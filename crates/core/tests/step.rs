@@ -15,7 +15,7 @@ use woodward_core::gate::{Overall, overall};
 use woodward_core::reaction::{may_matter, of_event};
 use woodward_core::state::{Approver, Evidence, Failure, Purpose};
 use woodward_core::step::{Refusal, replay};
-use woodward_core::task::{Blocker, Standing, Tally};
+use woodward_core::task::{Blocker, OverloadTally, Standing, Tally};
 use woodward_core::{
     Action, Actor, EffectKey, Event, Fact, Policy, RunId, State, StateKind, Task, TaskSpec,
     Transition, step,
@@ -539,6 +539,7 @@ proptest! {
                 let before = &seen.before.tally;
                 let expected = Tally {
                     rate_limits: before.rate_limits + 1,
+                    overloads: OverloadTally::default(),
                     spent: next.tally.spent,
                     spent_by_run: next.tally.spent_by_run,
                     ..before.clone()

@@ -7,6 +7,7 @@
 mod common;
 
 use woodward_core::attention::{TaskView, attention};
+use woodward_core::backoff::PROVIDER_PATIENCE;
 use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::disk::{DiskFull, DiskLimit};
 use woodward_core::effect::DependencyNews;
@@ -712,6 +713,44 @@ fn a_full_disk_costs_no_attempt_and_is_told() {
     ));
     assert_eq!(story.0.task.tally.failures, 0);
     assert_eq!(story.0.task.tally.disk_waits, 8);
+}
+
+#[test]
+fn an_overloaded_provider_costs_no_attempt_until_hours_have_passed() {
+    let mut story = Story::begins(Policy::default());
+    let overloaded = || Outcome::Overloaded {
+        note: "status 529".into(),
+    };
+    for n in 1..6 {
+        story.picked_up(n);
+        story.run_ends(n, overloaded());
+        let State::Queued { run_at, delay, .. } = story.state() else {
+            panic!("it waits: {:?}", story.state());
+        };
+        assert!(matches!(delay, Some(Delay::Overloaded { .. })), "{delay:?}");
+        assert!(run_at.since(story.0.at) >= Millis::from_secs(30));
+    }
+    assert_eq!(story.0.task.tally.failures, 0);
+    assert_eq!(story.0.task.tally.overloads.count, 5);
+    story.0.at = story.0.at + PROVIDER_PATIENCE;
+    story.picked_up(6);
+    story.run_ends(6, overloaded());
+    assert_eq!(story.0.task.tally.failures, 1, "{:?}", story.state());
+    assert_eq!(story.0.task.tally.overloads.count, 0);
+}
+
+#[test]
+fn a_retry_ends_every_wait_of_a_queued_task() {
+    let mut story = Story::begins(Policy::default());
+    let until = Timestamp(9_000_000_000);
+    story.picked_up(1);
+    story.run_ends(1, Outcome::RateLimited { until });
+    story.tell(Fact::Retried);
+    let State::Queued { run_at, delay, .. } = story.state() else {
+        panic!("it is queued: {:?}", story.state());
+    };
+    assert_eq!(*delay, None);
+    assert!(*run_at <= story.0.at);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
+use woodward_core::provider::ProviderWait;
 use woodward_core::{AgentName, TaskId};
 
 use crate::files;
@@ -29,6 +30,8 @@ pub(crate) struct Evidence {
     pub(crate) gates: Option<(u32, u32)>,
     /// How many risk signals its change shows.
     pub(crate) risks: u32,
+    /// What the program of its current run waits for.
+    pub(crate) provider_wait: Option<ProviderWait>,
 }
 
 /// The evidence of all tasks.

@@ -404,7 +404,10 @@ impl Talk<'_> {
             return Ok(());
         };
         let note = note(line);
-        self.wire.say(Event::Retrying { note: note.clone() }).await;
+        // It says so only for a provider that is busy.
+        self.wire
+            .say(failure::retrying(Some(429), &note, Some(next), now()))
+            .await;
         if !self.is_working() || !failure::waits_too_long(tries, next, now()) {
             return Ok(());
         }

@@ -8,6 +8,7 @@
 
 pub(crate) mod ask;
 pub(super) mod hear;
+pub(crate) mod requests;
 pub(crate) mod start;
 
 use std::path::Path;
@@ -98,6 +99,7 @@ impl Talk {
             Ok(program) => program,
             Err(error) => return Over::Ended(Some(common::not_started(spec, &error))),
         };
+        program.omit_from_raw_log(start::is_partial_text);
         self.tell(prompt, spec.messages.clone(), &mut program).await;
         let mut is_open = true;
         let last_words = tokio::time::sleep(Duration::MAX);

@@ -19,6 +19,7 @@ use woodward_core::{MessageId, Timestamp};
 use crate::adapters::common::{self, fresh_question, note, now, text, what};
 use crate::adapters::first_start::FirstStart;
 use crate::event::{ALLOW, ALLOW_ALWAYS, DENY, Ending, Event, Question, Reply};
+use crate::failure;
 use crate::files::fresh_uuid;
 use crate::lines::Line;
 use crate::permission::Request;
@@ -459,8 +460,11 @@ impl Talk<'_> {
                 let ending = translate::waits_too_long(status, now());
                 let stops = ending.is_some() && turn.given_up.is_none();
                 turn.given_up = turn.given_up.take().or(ending);
-                let note = note(text(status, "message"));
-                self.wire.say(Event::Retrying { note }).await;
+                let next = status.get("next").and_then(Value::as_i64).map(Timestamp);
+                let said = text(status, "message");
+                self.wire
+                    .say(failure::retrying(None, said, next, now()))
+                    .await;
                 if stops {
                     self.abort().await?;
                 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use serde_json::Value;
+use woodward_core::Millis;
 
 use super::common::{self, excerpt, note, one_line, text, what, words};
 use super::turns::{self, Speaker, Turn};
@@ -144,8 +145,15 @@ impl Ears {
                 output: excerpt(&joined(&value["result"]["content"])),
             }],
             "auto_retry_start" => {
-                let note = note(text(&value, "errorMessage"));
-                vec![Event::Retrying { note }]
+                let now = common::now();
+                let delay = value["delayMs"].as_u64().map(Millis);
+                let next = delay.map(|delay| now + delay);
+                vec![failure::retrying(
+                    None,
+                    text(&value, "errorMessage"),
+                    next,
+                    now,
+                )]
             }
             "compaction_start" => vec![Event::Note {
                 text: String::from("the conversation is being compacted"),

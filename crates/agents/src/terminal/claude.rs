@@ -6,11 +6,11 @@
 //! typed into them. It asks for every tool that is not plainly harmless, and the project's rules
 //! answer by the same hook.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use woodward_core::Millis;
 use woodward_core::state::AnswerVia;
 
 use super::conduct::{ARGUMENT_MAX, Answer, Opening, Side, Sign, as_words, conduct};
@@ -19,8 +19,9 @@ use super::hook::{self, CHECKED, CHECKING, Hooks, Said, WAIT_MAX};
 use super::hub::Glance;
 use super::pty::Start;
 use crate::adapters::claude::ask;
+use crate::adapters::claude::requests::Requests;
 use crate::adapters::claude::start::{self, ASKED};
-use crate::adapters::common::{excerpt, note, now, one_line, text, what, words};
+use crate::adapters::common::{excerpt, micro_usd, note, now, one_line, text, what, words};
 use crate::event::{Ending, Event, Reply, ToolKind};
 use crate::failure;
 use crate::files;
@@ -108,7 +109,8 @@ fn prepare(dir: &Path, spec: &Spec) -> std::io::Result<(Opening, Claude)> {
         idle_since: None,
         checking: None,
         draft: false,
-        counted: HashSet::new(),
+        requests: Requests::default(),
+        model: None,
         used: Usage::default(),
     };
     let opening = Opening {
@@ -167,8 +169,10 @@ struct Claude {
     checking: Option<Instant>,
     /// A prompt that was taken back is in the line where words are typed.
     draft: bool,
-    /// Messages whose use is counted: each is told several times.
-    counted: HashSet<String>,
+    /// Requests that its own report of money does not cover yet: it comes late.
+    requests: Requests,
+    /// The model that answered last: the hook at the start may not name it.
+    model: Option<String>,
     used: Usage,
 }
 
@@ -406,22 +410,30 @@ impl Claude {
             return;
         };
         for line in follow.next() {
+            if text(&line, "type") == "assistant" {
+                self.count(&line["message"], signs);
+            }
             if line.get("isSidechain") == Some(&Value::Bool(true)) {
                 continue;
             }
             match text(&line, "type") {
                 "assistant" => self.assistant(&line["message"], signs),
                 "user" => self.user(&line["message"], signs),
+                "system" if text(&line, "subtype") == "api_error" => {
+                    let error = &line["error"];
+                    let status = error["status"].as_u64();
+                    let delay = Millis(line["retryInMs"].as_u64().unwrap_or(0));
+                    signs.push(Sign::Say(failure::retrying(
+                        status.and_then(|status| u16::try_from(status).ok()),
+                        text(error, "formatted"),
+                        Some(now() + delay),
+                        now(),
+                    )));
+                }
                 "cost-state" => {
                     if let Some(usd) = line.get("totalCostUSD").and_then(Value::as_f64) {
-                        let micro = (usd * 1e6).round();
-                        #[expect(
-                            clippy::cast_possible_truncation,
-                            clippy::cast_sign_loss,
-                            reason = "money is not negative, and less than the world has"
-                        )]
-                        let micro = micro.max(0.0) as u64;
-                        self.used.micro_usd = Some(micro);
+                        self.used = self.used.plus(&self.requests.settle());
+                        self.used.micro_usd = micro_usd(usd).or(self.used.micro_usd);
                         signs.push(Sign::Say(Event::Used(self.used.clone())));
                     }
                 }
@@ -454,19 +466,23 @@ impl Claude {
                 _ => {}
             }
         }
-        if self.counted.insert(text(message, "id").to_owned()) {
-            let count = |key: &str| message["usage"][key].as_u64().unwrap_or(0);
-            let step = Usage {
-                input: count("input_tokens") + count("cache_creation_input_tokens"),
-                cached: count("cache_read_input_tokens"),
-                output: count("output_tokens"),
-                micro_usd: None,
-            };
-            if step != Usage::default() {
-                self.used = self.used.plus(&step);
-                signs.push(Sign::Say(Event::Used(self.used.clone())));
-            }
+    }
+
+    /// Counts what a message used, of a helper of the agent's too.
+    fn count(&mut self, message: &Value, signs: &mut Vec<Sign>) {
+        if !self.requests.record(text(message, "id"), &message["usage"]) {
+            return;
         }
+        let model = Some(text(message, "model").to_owned()).filter(|model| !model.is_empty());
+        if model.is_some() && model != self.model {
+            self.model.clone_from(&model);
+            signs.push(Sign::Say(Event::Started {
+                session: None,
+                model,
+                version: None,
+            }));
+        }
+        signs.push(Sign::Say(Event::Unreported(self.requests.total())));
     }
 
     fn user(&mut self, message: &Value, signs: &mut Vec<Sign>) {

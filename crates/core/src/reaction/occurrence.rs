@@ -164,6 +164,9 @@ fn by_fact(before: &Task, after: &Task, event: &Event) -> Vec<Occurrence> {
                     run,
                     "the agent changed nothing".to_string(),
                 )],
+                Outcome::Overloaded { note } => {
+                    vec![one(Trigger::RateLimited, run, note.to_string())]
+                }
                 Outcome::RateLimited { .. } => vec![one(
                     Trigger::RateLimited,
                     run,

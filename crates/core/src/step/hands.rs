@@ -2,13 +2,14 @@
 
 use super::change::Change;
 use super::{Decided, Refusal, What};
+use crate::backoff::PROVIDER_PATIENCE;
 use crate::budget::{Limit, Spend};
 use crate::effect::Action;
 use crate::event::{Fault, Outcome};
 use crate::id::{CommitId, Epoch, MessageId, RunId, WorkerId};
 use crate::policy::Policy;
 use crate::state::{Delay, Failure, PauseReason, Purpose, Question, ResumePoint, State};
-use crate::task::Worktree;
+use crate::task::{OverloadTally, Worktree};
 use crate::text::Note;
 use crate::time::Roll;
 
@@ -273,6 +274,7 @@ pub(super) fn run_finished(
     };
     require_run(*current, run)?;
     change.count_spend(total);
+    let overloads = core::mem::take(&mut change.task.tally.overloads);
     match outcome {
         Outcome::Done { commit } => {
             change.task.head = Some(commit.clone());
@@ -324,6 +326,31 @@ pub(super) fn run_finished(
                 purpose: purpose_left(change.state()),
                 run_at: change.at + policy.backoff.wait(waits, roll),
                 delay: Some(Delay::DiskFull(disk.clone())),
+            });
+        }
+        Outcome::Overloaded { note } => {
+            let since = overloads.since.unwrap_or(change.at);
+            if change.at.since(since) >= PROVIDER_PATIENCE {
+                let purpose = purpose_left(change.state());
+                change.fail_attempt(purpose, note, policy, roll, |attempts| {
+                    Failure::AttemptsSpent {
+                        attempts,
+                        last: note.clone(),
+                    }
+                });
+                return Ok(());
+            }
+            let count = overloads.count.saturating_add(1);
+            change.task.tally.overloads = OverloadTally {
+                count,
+                since: Some(since),
+            };
+            change.release();
+            let run_at = change.at + policy.backoff.provider_wait(count, roll);
+            change.go(State::Queued {
+                purpose: purpose_left(change.state()),
+                run_at,
+                delay: Some(Delay::Overloaded { last: note.clone() }),
             });
         }
         Outcome::OverBudget { limit } => {

@@ -240,6 +240,7 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
                 limit: DiskLimit::Space,
             },
         },
+        Outcome::Overloaded { note: note() },
         Outcome::OverBudget {
             limit: Limit::Tokens { used: 9, max: 9 },
         },

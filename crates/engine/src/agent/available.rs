@@ -1,11 +1,11 @@
 //! Which agent can do the work now: installed, and not told to wait by its provider.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
-use woodward_core::{AgentName, Timestamp};
+use woodward_core::{AgentName, Millis, TaskId, Timestamp};
 
 use crate::config::{Agent, Driving};
 use crate::files;
@@ -15,13 +15,33 @@ use crate::files;
 pub(crate) struct Waits {
     file: PathBuf,
     until: Mutex<BTreeMap<AgentName, Wait>>,
+    /// Tasks whose next run a person wants at once. A restart forgets them: the person asks again.
+    overridden: Mutex<HashSet<TaskId>>,
 }
+
+/// The first wait for a provider that did not say how long; each further one in a row is twice as long.
+const WAIT_BASE: Millis = Millis::from_mins(1);
+/// The longest such wait.
+const WAIT_MAX: Millis = Millis::from_mins(15);
+/// Waits that follow each other more closely than this are one row.
+const SAME_ROW: Millis = Millis::from_mins(30);
+/// The most tasks that are remembered as overridden.
+const OVERRIDDEN_MAX: usize = 1_000;
 
 /// Until when an agent must wait, and what was said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wait {
     pub(crate) until: Timestamp,
     pub(crate) note: String,
+    /// How many such waits there were in a row.
+    #[serde(default)]
+    pub(crate) in_a_row: u32,
+}
+
+/// How long to wait for a provider that did not say how long, after so many waits in a row.
+fn unknown_wait(in_a_row: u32) -> Millis {
+    let doublings = in_a_row.min(16);
+    Millis((WAIT_BASE.0 << doublings).min(WAIT_MAX.0))
 }
 
 impl Waits {
@@ -30,6 +50,7 @@ impl Waits {
         Self {
             file,
             until: Mutex::new(until),
+            overridden: Mutex::default(),
         }
     }
 
@@ -39,12 +60,48 @@ impl Waits {
         until.get(agent).filter(|wait| wait.until > now).cloned()
     }
 
-    pub(crate) fn note(&self, agent: &AgentName, wait: Wait, now: Timestamp) {
-        let mut until = self.until.lock().unwrap_or_else(|e| e.into_inner());
-        until.retain(|_, wait| wait.until > now);
-        until.insert(agent.clone(), wait);
+    /// Notes that an agent must wait, and returns until when. A provider that named no moment is
+    /// waited for longer each time.
+    pub(crate) fn note(
+        &self,
+        agent: &AgentName,
+        until: Option<Timestamp>,
+        note: String,
+        now: Timestamp,
+    ) -> Timestamp {
+        let mut known = self.until.lock().unwrap_or_else(|e| e.into_inner());
+        known.retain(|_, wait| wait.until + SAME_ROW > now);
+        let in_a_row = known.get(agent).map_or(0, |wait| wait.in_a_row + 1);
+        let until = until.unwrap_or(now + unknown_wait(in_a_row));
+        let wait = Wait {
+            until,
+            note,
+            in_a_row,
+        };
+        known.insert(agent.clone(), wait);
         // Not known after a restart at worst: the provider will say it again.
-        let _ = files::save_json(&self.file, &*until);
+        let _ = files::save_json(&self.file, &*known);
+        until
+    }
+
+    /// A person wants this task's next run at once, whatever a provider said.
+    pub(crate) fn override_for(&self, task: TaskId) {
+        let mut overridden = self.overridden.lock().unwrap_or_else(|e| e.into_inner());
+        if overridden.len() >= OVERRIDDEN_MAX {
+            overridden.clear();
+        }
+        overridden.insert(task);
+    }
+
+    pub(crate) fn is_overridden(&self, task: TaskId) -> bool {
+        let overridden = self.overridden.lock().unwrap_or_else(|e| e.into_inner());
+        overridden.contains(&task)
+    }
+
+    /// The run that a person wanted has started.
+    pub(crate) fn override_is_used(&self, task: TaskId) {
+        let mut overridden = self.overridden.lock().unwrap_or_else(|e| e.into_inner());
+        overridden.remove(&task);
     }
 }
 
@@ -60,7 +117,7 @@ pub(crate) enum Unusable {
 /// Whether an agent of a project can be used now, with this search path.
 pub(crate) fn usable(
     agent: &Agent,
-    waits: &Waits,
+    waits: Option<&Waits>,
     path: &str,
     root: &Path,
     now: Timestamp,
@@ -74,7 +131,7 @@ pub(crate) fn usable(
             });
         }
     }
-    match waits.of(&agent.name, now) {
+    match waits.and_then(|waits| waits.of(&agent.name, now)) {
         Some(wait) => Err(Unusable::Waits(wait)),
         None => Ok(()),
     }
@@ -155,6 +212,7 @@ mod tests {
         Unusable::Waits(Wait {
             until: Timestamp(until),
             note: "later".into(),
+            in_a_row: 0,
         })
     }
 
@@ -194,7 +252,7 @@ mod tests {
         let config = Config::parse(text, "test").unwrap();
         let candidates = config.candidates(&[]).unwrap();
         let waits = Waits::load(root.path().join("waits.json"));
-        let look = |agent: &Agent| usable(agent, &waits, "/bin", root.path(), Timestamp(1));
+        let look = |agent: &Agent| usable(agent, Some(&waits), "/bin", root.path(), Timestamp(1));
         let words = "`./tools/agent` of agent `own` is not installed";
         assert_eq!(choose(&candidates, look), Choice::None(words.into()));
         let file = root.path().join("tools/agent");
@@ -212,13 +270,36 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("waits.json");
         let name: AgentName = "codex".parse().unwrap();
-        let later = Wait {
-            until: Timestamp(100),
-            note: "slow down".into(),
-        };
-        Waits::load(file.clone()).note(&name, later.clone(), Timestamp(1));
+        let waits = Waits::load(file.clone());
+        waits.note(
+            &name,
+            Some(Timestamp(100)),
+            "slow down".into(),
+            Timestamp(1),
+        );
         let waits = Waits::load(file);
-        assert_eq!(waits.of(&name, Timestamp(99)), Some(later));
+        let wait = waits.of(&name, Timestamp(99)).unwrap();
+        assert_eq!(
+            (wait.until, wait.note.as_str()),
+            (Timestamp(100), "slow down")
+        );
         assert_eq!(waits.of(&name, Timestamp(100)), None);
+    }
+    #[test]
+    fn a_provider_that_names_no_moment_is_waited_for_longer_each_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let waits = Waits::load(dir.path().join("waits.json"));
+        let name: AgentName = "codex".parse().unwrap();
+        let mut now = Timestamp(1_000_000);
+        let mut minutes = Vec::new();
+        for _ in 0..6 {
+            let until = waits.note(&name, None, String::new(), now);
+            minutes.push(until.since(now).0 / 60_000);
+            now = until;
+        }
+        assert_eq!(minutes, [1, 2, 4, 8, 15, 15]);
+        now = now + Millis::from_mins(31);
+        let until = waits.note(&name, None, String::new(), now);
+        assert_eq!(until.since(now), WAIT_BASE);
     }
 }

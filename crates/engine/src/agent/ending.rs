@@ -4,10 +4,7 @@
 
 use woodward_agents::{Conversation, Ending, Facts};
 use woodward_core::event::Outcome;
-use woodward_core::{Millis, Note, Timestamp};
-
-/// How long an agent waits whose provider did not say how long.
-const RATE_LIMIT_WAIT: Millis = Millis::from_mins(5);
+use woodward_core::{Note, Timestamp};
 
 /// What an ending means before anybody has looked at git.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,13 +12,17 @@ pub(crate) enum Meaning {
     /// The agent says it is done; git decides.
     SaysDone,
     /// The provider said to wait.
-    Wait { until: Timestamp, note: String },
+    Wait {
+        /// Until when, if it said so.
+        until: Option<Timestamp>,
+        note: String,
+    },
     /// Anything else.
     Ended(Outcome),
 }
 
 /// What an ending means.
-pub(crate) fn meaning(ending: &Ending, facts: &Facts, now: Timestamp) -> Meaning {
+pub(crate) fn meaning(ending: &Ending, facts: &Facts) -> Meaning {
     let title = facts.title;
     let broke = |text: String| {
         Meaning::Ended(Outcome::Broke {
@@ -41,10 +42,20 @@ pub(crate) fn meaning(ending: &Ending, facts: &Facts, now: Timestamp) -> Meaning
             line(note),
             facts.login
         )),
+        Ending::MissingVariable { variable, note } => person(format!(
+            "{title} needs {variable}, which it did not get ({}): export it, name it under the agent's `passEnv` in woodward.yaml, then `woodward retry`",
+            line(note)
+        )),
         Ending::RateLimited { until, note } => Meaning::Wait {
-            until: until.unwrap_or(now + RATE_LIMIT_WAIT),
+            until: *until,
             note: line(note),
         },
+        Ending::ApiFailed { status, note } if woodward_agents::is_overload(*status) => {
+            let status = status.map_or(String::new(), |status| format!(" with status {status}"));
+            Meaning::Ended(Outcome::Overloaded {
+                note: Note::from(format!("{title}'s provider failed{status}: {}", line(note))),
+            })
+        }
         Ending::ApiFailed { status, note } => {
             let status = status.map_or(String::new(), |status| format!(" with status {status}"));
             broke(format!("{title}'s provider failed{status}: {}", line(note)))
@@ -111,7 +122,7 @@ mod tests {
     use woodward_agents::Kind;
 
     fn of(ending: Ending) -> Meaning {
-        meaning(&ending, Kind::ClaudeCode.facts(), Timestamp(1_000))
+        meaning(&ending, Kind::ClaudeCode.facts())
     }
 
     #[test]
@@ -125,19 +136,28 @@ mod tests {
         assert!(matches!(
             of(limited(Some(Timestamp(5_000)))),
             Meaning::Wait {
-                until: Timestamp(5_000),
+                until: Some(Timestamp(5_000)),
                 ..
             }
         ));
         assert!(matches!(
             of(limited(None)),
-            Meaning::Wait {
-                until: Timestamp(301_000),
-                ..
-            }
+            Meaning::Wait { until: None, .. }
+        ));
+        let overloaded = Ending::ApiFailed {
+            status: Some(529),
+            note: note.clone(),
+        };
+        assert!(matches!(
+            of(overloaded),
+            Meaning::Ended(Outcome::Overloaded { .. })
         ));
         for ending in [
             Ending::LoggedOut { note: note.clone() },
+            Ending::MissingVariable {
+                variable: String::from("MY_KEY"),
+                note: note.clone(),
+            },
             Ending::BudgetSpent,
             Ending::Refused { note: note.clone() },
             Ending::Unfit { note: note.clone() },
@@ -151,7 +171,7 @@ mod tests {
         for ending in [
             Ending::Interrupted,
             Ending::ApiFailed {
-                status: Some(529),
+                status: Some(500),
                 note: note.clone(),
             },
             Ending::TurnsSpent,

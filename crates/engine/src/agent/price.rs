@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use woodward_agents::Usage;
+use woodward_agents::{Conversation, Usage};
 use woodward_core::budget::Spend;
 
 const BUILT_IN: &str = include_str!("prices.json");
@@ -99,6 +99,25 @@ impl Prices {
         }
     }
 
+    /// What a run has cost so far. Requests that its program has not reported the cost of yet are
+    /// estimated by the table.
+    pub(crate) fn spend_of_run(&self, talk: &Conversation) -> Spend {
+        let model = talk.model.as_deref();
+        self.spend(&talk.used, model) + self.spend(&talk.unreported, model)
+    }
+
+    /// What a conversation has used up to the end of a run. What the program had not reported by then
+    /// is estimated, so that a later report which includes it does not count it twice.
+    pub(crate) fn used_in_all(&self, talk: &Conversation) -> Usage {
+        let mut used = talk.used_in_all();
+        let estimate = self.spend(&talk.unreported, talk.model.as_deref());
+        if estimate.micro_usd > 0 {
+            let known = used.micro_usd.unwrap_or(0);
+            used.micro_usd = Some(known.saturating_add(estimate.micro_usd));
+        }
+        used
+    }
+
     fn of(&self, model: &str) -> Option<Price> {
         // Providers put themselves before the name.
         let bare = model.rsplit('/').next().unwrap_or(model);
@@ -166,6 +185,30 @@ mod tests {
         };
         let spend = prices.spend(&figure, Some("gpt-5"));
         assert_eq!((spend.micro_usd, spend.price_known), (7, true));
+    }
+
+    #[test]
+    fn requests_are_priced_before_the_program_reports_their_cost() {
+        let prices = Prices::built_in();
+        let mut talk = Conversation::default();
+        talk.model = Some("claude-sonnet-4-6".into());
+        talk.unreported = used(1_000, 0, 1_000);
+        assert_eq!(prices.spend_of_run(&talk).micro_usd, 18_000);
+        let before = prices.used_in_all(&talk);
+        assert_eq!(
+            before.micro_usd,
+            Some(18_000),
+            "the next report includes it"
+        );
+        talk.used = Usage {
+            micro_usd: Some(20_000),
+            ..used(1_000, 0, 1_000)
+        };
+        talk.unreported = Usage::default();
+        assert_eq!(prices.spend_of_run(&talk).micro_usd, 20_000);
+        talk.unreported = used(0, 0, 1_000);
+        let spend = prices.spend_of_run(&talk);
+        assert_eq!((spend.micro_usd, spend.tokens), (35_000, 3_000));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use woodward_core::{Fact, MessageId, Note, RunId, State, Task};
 use woodward_store::{Delivery, Run, TaskClaim, fresh_uuid};
 
 use super::{Driver, Scene};
-use crate::agent::available::{self, Choice, Wait};
+use crate::agent::available::{self, Choice};
 use crate::agent::ending::{self, Meaning};
 use crate::agent::resume::resumable;
 use crate::agent::version;
@@ -63,10 +63,12 @@ impl Driver {
             .collect();
         let candidates = config.candidates(&names)?;
         let now = clock::now();
+        let overridden = self.inner.waits.is_overridden(task.id);
         Ok(available::choose(&candidates, |agent| {
             let env = environment::passed(&agent.environment);
             let path = env.get("PATH").map(String::as_str).unwrap_or_default();
-            available::usable(agent, &self.inner.waits, path, project.root(), now)
+            let waits = (!overridden).then_some(&self.inner.waits);
+            available::usable(agent, waits, path, project.root(), now)
         }))
     }
 
@@ -77,9 +79,10 @@ impl Driver {
         let found = resumable(&runs, &agent.name, dir);
         Ok(found.map(|found| Earlier {
             session: found.session.to_owned(),
+            // Claude Code saves the cost of a turn that was stopped, and reports it with the next one.
             used: found
                 .talk
-                .map(|talk| talk.used_in_all().clone())
+                .map(|talk| self.inner.prices.used_in_all(&talk))
                 .unwrap_or_default(),
         }))
     }
@@ -216,7 +219,12 @@ impl Driver {
         attended: &mut Attended,
     ) -> Result<()> {
         let talk = &attended.talk;
-        let spend = self.inner.prices.spend(&talk.used, talk.model.as_deref());
+        // An estimate that was too high stays: what has been counted is not taken back.
+        let spend = self
+            .inner
+            .prices
+            .spend_of_run(talk)
+            .high_water(record.spend);
         let session = talk.session.clone().or_else(|| record.session.clone());
         let spent = spend != record.spend;
         if spent || session != record.session {
@@ -224,11 +232,10 @@ impl Driver {
             record.spend = spend;
             self.inner.store.save_run(record.clone()).await?;
         }
-        if talk.plan.is_some() {
-            self.inner
-                .evidence
-                .note(self.task, |known| known.plan = talk.plan);
-        }
+        self.inner.evidence.note(self.task, |known| {
+            known.plan = talk.plan.or(known.plan);
+            known.provider_wait = talk.provider_wait;
+        });
         let claim = TaskClaim {
             task: self.task,
             epoch: self.handle.epoch,
@@ -415,12 +422,12 @@ impl Driver {
     ) -> Option<Outcome> {
         let ending = talk.ending.as_ref()?;
         let now = clock::now();
-        match ending::meaning(ending, kind.facts(), now) {
+        match ending::meaning(ending, kind.facts()) {
             Meaning::SaysDone => None,
             Meaning::Ended(outcome) => Some(outcome),
             Meaning::Wait { until, note } => {
                 tracing::info!(task = %scene.task.name, %agent, note, "its provider says to wait");
-                self.inner.waits.note(agent, Wait { until, note }, now);
+                let until = self.inner.waits.note(agent, until, note, now);
                 // Another agent may do it meanwhile.
                 let until = match self.choose(scene) {
                     Ok(Choice::Take(_)) => now,

@@ -138,6 +138,9 @@ impl Driver {
             )
             .await?;
         }
+        self.inner
+            .evidence
+            .note(self.task, |known| known.provider_wait = None);
         let exit = match seen {
             Seen::Ended(exit) => Some(exit),
             _ => {
@@ -311,6 +314,7 @@ impl Driver {
         )?;
         let launch = self.launch(scene, worktree, run, agent, &path, &prompt_file, purpose);
         let launched = supervise::launch(dir, &launch, &self.inner.options.supervisor).await?;
+        self.inner.waits.override_is_used(task.id);
         if launched == Launched::Started {
             tracing::info!(task = %task.name, %run, agent = %name, "the agent was started");
             self.inner.disks.clear(task.id);
@@ -658,6 +662,7 @@ fn in_words(outcome: &Outcome) -> Note {
         Outcome::Broke { note } | Outcome::NeedsPerson { note } => note.clone(),
         Outcome::RateLimited { .. } => Note::from("rate limit"),
         Outcome::DiskFull { disk } => Note::from(disk.to_string()),
+        Outcome::Overloaded { note } => note.clone(),
         Outcome::OverBudget { limit } => Note::from(format!("over budget: {limit}")),
     }
 }

@@ -290,7 +290,13 @@ impl Engine {
             return Ok(hint(self.done(found, message).await?, hint_text));
         }
         let message = format!("{} goes on", found.task.name);
-        Ok(self.tell(found, Fact::Resumed, message).await?)
+        self.inner.waits.override_for(found.task.id);
+        let fact = match found.task.state {
+            // It waits for its provider, or after a failure: no longer.
+            State::Queued { delay: Some(_), .. } => Fact::Retried,
+            _ => Fact::Resumed,
+        };
+        Ok(self.tell(found, fact, message).await?)
     }
 
     /// Drops dependencies of a task, all of those that are named or none. Returns their names.
@@ -368,16 +374,19 @@ impl Engine {
     pub async fn retry(&self, wanted: &TaskRef<'_>) -> Answered<Done> {
         let found = self.find(wanted).await?;
         let name = found.task.name.clone();
-        match found.task.state {
+        let message = match found.task.state {
             State::Failed { .. } | State::Cancelled { .. } => {
-                let message = format!("{name} is tried again");
-                return Ok(self.tell(found, Fact::Retried, message).await?);
+                Some(format!("{name} is tried again"))
             }
             State::Queued { delay: Some(_), .. } => {
-                let message = format!("{name} starts without waiting any longer");
-                return Ok(self.tell(found, Fact::Retried, message).await?);
+                Some(format!("{name} starts without waiting any longer"))
             }
-            _ => {}
+            _ => None,
+        };
+        if let Some(message) = message {
+            // The person knows better than what a provider said.
+            self.inner.waits.override_for(found.task.id);
+            return Ok(self.tell(found, Fact::Retried, message).await?);
         }
         let kind = found.task.state.kind();
         Err(Problem::new(

@@ -131,6 +131,7 @@ fn run(outcome: &Outcome) -> String {
         Outcome::Broke { note } => format!("the run broke off: {note}"),
         Outcome::RateLimited { .. } => "the provider said to wait".into(),
         Outcome::DiskFull { disk } => format!("the run broke off: {disk}"),
+        Outcome::Overloaded { note } => format!("waiting for the provider: {note}"),
         Outcome::OverBudget { limit } => format!("its budget is used up: {limit}"),
         Outcome::NeedsPerson { note } => format!("only a person can help: {note}"),
     }

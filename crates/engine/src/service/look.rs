@@ -65,6 +65,10 @@ impl Engine {
         let archived = archived.iter().map(|task| (task.id, &task.name));
         others.names.extend(archived);
         others.queue = self.places(&project).await?;
+        others.run_waits = tasks
+            .iter()
+            .filter_map(|task| Some((task.id, self.inner.evidence.of(task.id).provider_wait?)))
+            .collect();
         others.risks = tasks
             .iter()
             .map(|task| (task.id, self.inner.evidence.of(task.id).risks))

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use woodward_api::{Progress, Spent, TaskSummary};
 use woodward_core::attention::{TaskView, attention};
+use woodward_core::provider::ProviderWait;
 use woodward_core::state::Delay;
 use woodward_core::{State, Task, TaskId, TaskName};
 
@@ -31,6 +32,8 @@ pub(super) struct Others<'a> {
     pub(super) dependents: HashMap<TaskId, u32>,
     pub(super) queue: HashMap<TaskId, InLine>,
     pub(super) risks: HashMap<TaskId, u32>,
+    /// What the programs of their current runs wait for.
+    pub(super) run_waits: HashMap<TaskId, ProviderWait>,
     /// Why queued tasks wait for others that touch the same.
     pub(super) behind: HashMap<TaskId, String>,
 }
@@ -57,6 +60,8 @@ impl<'a> Others<'a> {
                 .iter()
                 .filter_map(|(on, blocker)| Some((*self.names.get(on)?, blocker)))
                 .collect(),
+            run_waits: self.run_waits.get(&task.id).copied(),
+            local_offset_ms: clock::local_offset(clock::now()),
         }
     }
 }
@@ -122,7 +127,9 @@ impl Engine {
         others: &Others<'_>,
         task: &Task,
     ) -> TaskSummary {
-        let view = others.view(task);
+        let known = self.inner.evidence.of(task.id);
+        let mut view = others.view(task);
+        view.run_waits = known.provider_wait;
         let mut attention = attention(&view, clock::now());
         let in_line = others.queue.get(&task.id);
         let queue_position = in_line.map(|line| line.place);
@@ -157,7 +164,6 @@ impl Engine {
             } => Some(disk.clone()),
             _ => None,
         });
-        let known = self.inner.evidence.of(task.id);
         let agent = known
             .agent
             .or_else(|| task.spec.agent.clone())
@@ -190,6 +196,7 @@ impl Engine {
             queue_position,
             held,
             disk_full,
+            provider_wait: view.provider_wait(),
             meets: self.meets(task, &others.names),
             target_conflict: self.target_conflict(task),
         }

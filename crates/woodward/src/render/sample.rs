@@ -47,6 +47,7 @@ pub(crate) fn task(
         queue_position: None,
         held: None,
         disk_full: None,
+        provider_wait: None,
         meets: Vec::new(),
         target_conflict: None,
     }

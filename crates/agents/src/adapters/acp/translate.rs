@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use woodward_core::{Millis, Timestamp};
 
 use super::tool::Tool;
-use crate::adapters::common::{excerpt, note, text, what, words};
+use crate::adapters::common::{excerpt, note, now, text, what, words};
 use crate::catalog::Kind;
 use crate::event::{
     ALLOW, ALLOW_ALWAYS, DENY, Ending, Event, PlanItem, PlanStatus, Question, Reply,
@@ -75,7 +75,7 @@ impl Ear {
             events.push(Event::Used(usage(used)));
         }
         match said_by_program(self.kind, said) {
-            Some(Own::Retry) => events.push(Event::Retrying { note: note(said) }),
+            Some(Own::Retry) => events.push(failure::retrying(None, said, None, now())),
             own => {
                 if let Some(Own::Failed) = own {
                     self.trouble = Some(said.to_owned());

@@ -71,7 +71,7 @@ impl Ears {
             self.is_wrapped = false;
             let error = self.error.as_deref().unwrap_or_default();
             let note = note(&format!("{error}: again in {after}"));
-            return vec![Event::Retrying { note }];
+            return vec![failure::retrying(None, &note, None, common::now())];
         }
         if self.is_wrapped {
             match line.is_empty() || line.starts_with("The API provider") {

@@ -4,10 +4,13 @@
 //! nobody's business. A turn is judged by `is_error` and `terminal_reason`, never by `subtype` alone:
 //! a provider's failure is a "success" there.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
-use woodward_core::Timestamp;
+use woodward_core::{Millis, Timestamp};
 
 use super::ask::Wish;
+use super::requests::Requests;
 use crate::adapters::common::{excerpt, note, one_line, text, what, words};
 use crate::event::{Ending, Event, PlanItem, PlanStatus, ToolKind};
 use crate::failure;
@@ -36,6 +39,10 @@ pub(in crate::adapters) enum Heard {
 pub(in crate::adapters) struct Ears {
     /// What this run has used so far; money is of the whole conversation.
     used: Usage,
+    /// Requests that no result has covered yet.
+    requests: Requests,
+    /// The message that is being streamed, by the tool use of the helper that it is of.
+    streamed: BTreeMap<String, String>,
     /// When the limit that was hit last is lifted.
     until: Option<Timestamp>,
     started: Option<Event>,
@@ -44,8 +51,13 @@ pub(in crate::adapters) struct Ears {
 impl Ears {
     pub(in crate::adapters) fn hear(&mut self, line: &Value, now: Timestamp) -> Vec<Heard> {
         match text(line, "type") {
-            "system" => self.system(line),
-            "assistant" => assistant(line),
+            "system" => self.system(line, now),
+            "assistant" => {
+                let message = &line["message"];
+                let mut heard = self.request(text(message, "id"), &message["usage"]);
+                heard.extend(assistant(line));
+                heard
+            }
             "user" => user(line),
             "result" => self.result(line, now),
             "control_request" => control(line),
@@ -54,12 +66,13 @@ impl Ears {
                 vec![Heard::Echoed(text(&line["response"], "request_id").into())]
             }
             "rate_limit_event" => self.limit(&line["rate_limit_info"]),
-            "command_lifecycle" | "stream_event" | "keep_alive" => Vec::new(),
+            "stream_event" => self.stream(line),
+            "command_lifecycle" | "keep_alive" => Vec::new(),
             other => unknown(other),
         }
     }
 
-    fn system(&mut self, line: &Value) -> Vec<Heard> {
+    fn system(&mut self, line: &Value, now: Timestamp) -> Vec<Heard> {
         match text(line, "subtype") {
             "init" => {
                 let known = |key: &str| Some(text(line, key).to_owned()).filter(|s| !s.is_empty());
@@ -77,15 +90,24 @@ impl Ears {
             }
             "api_retry" => {
                 let status = line["error_status"].as_u64();
+                let code = status.and_then(|status| u16::try_from(status).ok());
                 let status = status.map_or_else(String::new, |status| format!(" {status}"));
-                let seconds = line["retry_delay_ms"].as_u64().unwrap_or(0).div_ceil(1_000);
+                let delay = Millis(line["retry_delay_ms"].as_u64().unwrap_or(0));
+                let seconds = delay.0.div_ceil(1_000);
                 let note = format!(
                     "the provider failed{status} ({}): attempt {} of {} in {seconds} s",
                     what(text(line, "error")),
                     line["attempt"].as_u64().unwrap_or(0) + 1,
                     line["max_retries"].as_u64().unwrap_or(0) + 1,
                 );
-                vec![Heard::Event(Event::Retrying { note })]
+                let mut event = failure::retrying(code, &note, Some(now + delay), now);
+                if let Event::Retrying {
+                    wait: Some(wait), ..
+                } = &mut event
+                {
+                    wait.resets_at = self.until.or(wait.resets_at);
+                }
+                vec![Heard::Event(event)]
             }
             "permission_denied" => {
                 let message = text(line, "message");
@@ -105,6 +127,36 @@ impl Ears {
         }
     }
 
+    /// Only the figures of a message matter: what it says comes whole later.
+    fn stream(&mut self, line: &Value) -> Vec<Heard> {
+        let (helper, event) = (text(line, "parent_tool_use_id"), &line["event"]);
+        match text(event, "type") {
+            "message_start" => {
+                let message = &event["message"];
+                let id = text(message, "id").to_owned();
+                let heard = self.request(&id, &message["usage"]);
+                self.streamed.insert(helper.to_owned(), id);
+                heard
+            }
+            "message_delta" => match self.streamed.get(helper).cloned() {
+                Some(id) => self.request(&id, &event["usage"]),
+                None => Vec::new(),
+            },
+            "message_stop" => {
+                self.streamed.remove(helper);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn request(&mut self, message: &str, usage: &Value) -> Vec<Heard> {
+        match self.requests.record(message, usage) {
+            true => vec![Heard::Event(Event::Unreported(self.requests.total()))],
+            false => Vec::new(),
+        }
+    }
+
     fn limit(&mut self, info: &Value) -> Vec<Heard> {
         self.until = match text(info, "status") {
             "rejected" => info["resetsAt"]
@@ -116,7 +168,10 @@ impl Ears {
     }
 
     fn result(&mut self, line: &Value, now: Timestamp) -> Vec<Heard> {
-        self.used = self.used.plus(&tokens(line));
+        // A turn that was cut short may report less than its requests did.
+        let turn = tokens(line).high_water(&self.requests.settle());
+        self.streamed.clear();
+        self.used = self.used.plus(&turn);
         self.used.micro_usd = micro_usd(&line["total_cost_usd"]).or(self.used.micro_usd);
         vec![
             Heard::Event(Event::Used(self.used.clone())),
@@ -318,16 +373,7 @@ fn tokens(line: &Value) -> Usage {
             })
         });
     }
-    let usage = &line["usage"];
-    Usage {
-        input: sum(&[
-            &usage["input_tokens"],
-            &usage["cache_creation_input_tokens"],
-        ]),
-        cached: sum(&[&usage["cache_read_input_tokens"]]),
-        output: sum(&[&usage["output_tokens"]]),
-        micro_usd: None,
-    }
+    super::requests::tokens(&line["usage"])
 }
 
 /// Dollars as millionths; a figure that makes no sense is none.

@@ -39,6 +39,12 @@ pub(super) fn start(dir: &Path, spec: &Spec, session: &SessionId) -> io::Result<
     })
 }
 
+/// Whether a line is a piece of a message that comes whole later.
+pub(super) fn is_partial_text(line: &str) -> bool {
+    let is_streamed = line.contains(r#""type":"stream_event""#);
+    is_streamed && line.contains(r#""type":"content_block_delta""#)
+}
+
 /// Its variables, and the configuration of ours that they name, ready for use.
 pub(crate) fn environment(spec: &Spec) -> io::Result<Vec<(String, OsString)>> {
     let mut env = vec![
@@ -63,6 +69,8 @@ fn argv(spec: &Spec, session: &SessionId, settings: &Path) -> Vec<String> {
     add(&["-p", "--verbose", "--replay-user-messages"]);
     add(&["--input-format", "stream-json"]);
     add(&["--output-format", "stream-json"]);
+    // Only the end of a message's stream says what the request used.
+    add(&["--include-partial-messages"]);
     // The mode is named because the program's own default lets a model decide.
     add(&["--permission-mode", "default"]);
     add(&["--permission-prompt-tool", "stdio"]);

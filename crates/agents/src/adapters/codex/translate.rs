@@ -7,7 +7,7 @@ use serde_json::Value;
 use woodward_core::Timestamp;
 
 use super::ask::script;
-use crate::adapters::common::{excerpt, note, one_line, text, what, words};
+use crate::adapters::common::{excerpt, note, now, one_line, text, what, words};
 use crate::event::{Ending, Event, PlanItem, PlanStatus, ToolKind};
 use crate::failure;
 use crate::usage::Usage;
@@ -47,7 +47,12 @@ impl Ear {
                 let error = params.get("error")?;
                 let said = [text(error, "message"), text(error, "additionalDetails")];
                 let said = said.map(str::trim).join(" ");
-                Some(Event::Retrying { note: note(&said) })
+                let now = now();
+                Some(match failed(error, self.until, now) {
+                    Ending::RateLimited { .. } => failure::retrying(Some(429), &said, None, now),
+                    Ending::ApiFailed { status, .. } => failure::retrying(status, &said, None, now),
+                    _ => failure::retrying(None, &said, None, now),
+                })
             }
             "warning" | "guardianWarning" => noted(text(params, "message")),
             "configWarning" | "deprecationNotice" => {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use woodward_core::{Millis, Timestamp};
 
-use crate::adapters::common::{excerpt, note, one_line, text, what, words};
+use crate::adapters::common::{excerpt, note, now, one_line, text, what, words};
 use crate::event::{Ending, Event, PlanItem, PlanStatus, ToolKind};
 use crate::failure;
 use crate::permission::Request;
@@ -62,8 +62,14 @@ impl Ear {
             "step-finish" if self.is_new(id) => vec![Event::Used(usage(part))],
             "retry" if self.is_new(id) => {
                 let said = part.pointer("/error/data/message").and_then(Value::as_str);
-                let note = note(said.unwrap_or("the provider failed"));
-                vec![Event::Retrying { note }]
+                let status = part.pointer("/error/data/statusCode");
+                let status = status.and_then(Value::as_u64);
+                vec![failure::retrying(
+                    status.and_then(|status| u16::try_from(status).ok()),
+                    said.unwrap_or("the provider failed"),
+                    None,
+                    now(),
+                )]
             }
             "compaction" if self.is_new(id) => vec![Event::Note {
                 text: String::from("the conversation is summarised to make room"),

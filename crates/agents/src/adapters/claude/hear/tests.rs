@@ -1,5 +1,7 @@
 //! Lines of Claude Code 2.1.325 as they were recorded, shortened.
 
+use woodward_core::provider::{ProviderWait, ProviderWaitReason};
+
 use super::*;
 
 const NOW: Timestamp = Timestamp(1_794_800_000_000);
@@ -115,7 +117,12 @@ fn requests_and_their_ends() {
     assert_eq!(
         one(retry),
         Heard::Event(Event::Retrying {
-            note: "the provider failed 529 (overloaded): attempt 2 of 11 in 1 s".into()
+            note: "the provider failed 529 (overloaded): attempt 2 of 11 in 1 s".into(),
+            wait: Some(ProviderWait {
+                reason: ProviderWaitReason::Overloaded,
+                resets_at: None,
+                retries_at: Some(NOW + Millis(576)),
+            }),
         })
     );
 }
@@ -142,6 +149,35 @@ fn figures_of_turns_add_up_and_money_is_the_conversations() {
     assert!(
         matches!(&heard[0], Heard::Event(Event::Used(used)) if used.tokens() == 10 && used.micro_usd.is_none())
     );
+}
+
+#[test]
+fn each_request_is_reported_before_the_turn_ends() {
+    let mut ears = Ears::default();
+    let start = r#"{"type":"stream_event","parent_tool_use_id":null,"event":{"type":"message_start","message":{"id":"msg_1","usage":{"input_tokens":100,"output_tokens":1}}}}"#;
+    let whole = r#"{"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"hello"}],"usage":{"input_tokens":100,"output_tokens":1}}}"#;
+    let delta = r#"{"type":"stream_event","parent_tool_use_id":null,"event":{"type":"message_delta","usage":{"output_tokens":50}}}"#;
+    let unreported = |heard: &[Heard]| match heard.first() {
+        Some(Heard::Event(Event::Unreported(used))) => Some((used.input, used.output)),
+        _ => None,
+    };
+    assert_eq!(unreported(&hear(&mut ears, start)), Some((100, 1)));
+    assert_eq!(unreported(&hear(&mut ears, whole)), None);
+    assert_eq!(unreported(&hear(&mut ears, delta)), Some((100, 50)));
+    let second = r#"{"type":"assistant","message":{"id":"msg_2","content":[],"usage":{"input_tokens":7,"output_tokens":2}}}"#;
+    assert_eq!(unreported(&hear(&mut ears, second)), Some((107, 52)));
+    // The result covers them, with more: requests of helpers are in no stream.
+    let result = r#"{"type":"result","is_error":false,"total_cost_usd":0.01,"usage":{"input_tokens":120,"output_tokens":60}}"#;
+    let used = Usage {
+        input: 120,
+        output: 60,
+        micro_usd: Some(10_000),
+        ..Usage::default()
+    };
+    assert_eq!(hear(&mut ears, result)[0], Heard::Event(Event::Used(used)));
+    assert_eq!(unreported(&hear(&mut ears, whole)), None);
+    let third = r#"{"type":"assistant","message":{"id":"msg_3","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}"#;
+    assert_eq!(unreported(&hear(&mut ears, third)), Some((3, 1)));
 }
 
 #[test]
