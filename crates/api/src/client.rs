@@ -20,10 +20,10 @@ use transport::{Call, Target};
 
 use crate::{
     AnswerState, AskSecret, Asked, BlameView, Changed, ChannelTest, CommentView, ConflictsView,
-    CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue, GateRules,
-    GatesRun, Health, LogText, MergePlan, NewQuestion, NoticeView, NotifyView, OpenProject,
-    OverlapCheck, ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView, RunGates,
-    RunPlace, Secret, StatusView, TaskDetail, TaskDraft, TestChannels, Timeline, Undo,
+    CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, EnvironmentRules, FreezeQueue,
+    GateRules, GatesRun, HandOver, Health, LogText, MergePlan, NewQuestion, NoticeView, NotifyView,
+    OpenProject, OverlapCheck, ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView,
+    RunGates, RunPlace, Secret, StatusView, TaskDetail, TaskDraft, TestChannels, Timeline, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -117,6 +117,18 @@ impl Client {
     /// Creates tasks, all or none.
     pub async fn create(&self, request: &CreateTasks) -> Result<Vec<CreatedTask>, ClientError> {
         self.send(self.project("/api/v1/tasks"), request, LONG_PATIENCE)
+            .await
+    }
+
+    /// Which variables the project's agents may get from a person's shell.
+    pub async fn environment_rules(&self) -> Result<EnvironmentRules, ClientError> {
+        self.fetch(self.project("/api/v1/environment"), PATIENCE)
+            .await
+    }
+
+    /// Hands variables over for the next runs of tasks.
+    pub async fn hand_over(&self, wish: &HandOver) -> Result<EnvironmentRules, ClientError> {
+        self.send(self.project("/api/v1/environment"), wish, PATIENCE)
             .await
     }
 

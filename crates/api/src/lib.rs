@@ -7,6 +7,7 @@ mod blame;
 pub mod client;
 mod conflict;
 mod cost;
+mod environment;
 mod gate;
 mod logs;
 mod notify;
@@ -25,6 +26,7 @@ pub use conflict::{
     TargetConflict, WaitingView,
 };
 pub use cost::{CostAmount, CostView, RunCost};
+pub use environment::{EnvironmentRules, HandOver};
 pub use gate::{
     FailureView, GateEvidence, GateRecord, GateRule, GateRules, GateView, GatesRun, RunGates,
     SkippedGate, TestsView,

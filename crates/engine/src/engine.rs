@@ -30,6 +30,7 @@ use crate::evidence::Book;
 use crate::gate::slots::{Questions, Slots};
 use crate::gate::verdicts::Verdicts;
 use crate::git::Door;
+use crate::handover::Handover;
 use crate::land::Landers;
 use crate::notify::Notices;
 use crate::paths::Paths;
@@ -115,6 +116,8 @@ pub(crate) struct Inner {
     pub(crate) radar: Radar,
     /// Agents whose providers said to wait.
     pub(crate) waits: Waits,
+    /// Variables that people's shells handed over.
+    pub(crate) handover: Handover,
     /// What tokens cost.
     pub(crate) prices: Prices,
     /// Gates at once, over all tasks.
@@ -158,6 +161,7 @@ impl Engine {
             notices: Notices::default(),
             radar: Radar::default(),
             waits: Waits::load(options.paths.state().join("agents/waits.json")),
+            handover: Handover::new(options.paths.state().join("agents/variables")),
             prices: price::Prices::load(&price::own_table()).unwrap_or_else(|error| {
                 tracing::warn!(error, "only the built-in prices count");
                 Prices::built_in()

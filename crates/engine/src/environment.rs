@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use woodward_core::{ProjectId, TaskName};
+
 use crate::config::EnvRules;
+use crate::handover::Handover;
 
 /// What every program gets to see if the daemon has it. A trailing `*` stands for any ending.
 const PASSED: &[&str] = &[
@@ -45,6 +48,19 @@ pub(crate) fn passed(rules: &EnvRules) -> BTreeMap<String, String> {
     let own = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     allowed(own, rules)
+}
+
+/// The variables that an agent of a task gets: those of the daemon, what a person's shell handed over
+/// for the task, and what the project sets.
+pub(crate) fn of_agent(
+    handover: &Handover,
+    project: ProjectId,
+    task: &TaskName,
+    rules: &EnvRules,
+) -> BTreeMap<String, String> {
+    let mut env = passed(rules);
+    env.extend(handover.of(project, task, rules));
+    env
 }
 
 fn allowed(

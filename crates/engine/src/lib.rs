@@ -17,6 +17,7 @@ mod evidence;
 mod files;
 mod gate;
 pub mod git;
+mod handover;
 mod land;
 mod notify;
 pub mod paths;

@@ -9,7 +9,7 @@
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
-//! | `spec.json` | [`launch`] | what to run; the first one counts |
+//! | `spec.json` | [`launch`] | what to run; the first one counts. No values of variables |
 //! | `lock` | supervisor | locked for its whole life; inherited by nobody |
 //! | `stop` | [`stop`] | nothing may start here any more |
 //! | `supervisor.json` | supervisor | who runs; there before the process is |
@@ -26,6 +26,7 @@ mod brief;
 mod cgroup;
 mod control;
 mod directory;
+mod environment;
 mod identity;
 pub mod output;
 mod pool;
@@ -56,7 +57,9 @@ pub struct Launch {
     pub command: Vec<String>,
     /// Where it runs.
     pub cwd: PathBuf,
-    /// Its whole environment: nothing is inherited, and only [`MARK`] is added.
+    /// Its whole environment: nothing is inherited, and only [`MARK`] is added. Only the names are
+    /// ever written to disk; the supervisor gets the values through a pipe.
+    #[serde(with = "environment")]
     pub env: BTreeMap<String, String>,
     /// The file that is its standard input; nothing to read otherwise.
     pub stdin: Option<PathBuf>,

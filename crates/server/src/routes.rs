@@ -11,11 +11,11 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
     AnswerState, Approve, AskSecret, Asked, BlameView, Changed, ChannelTest, Code, CommentView,
-    ConflictsView, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, FreezeQueue,
-    GateRules, GatesRun, Health, LogText, MergePlan, MergeTask, NewComment, NewQuestion, Note,
-    NoticeView, NotifyView, OpenProject, OverlapCheck, Problem, ProjectView, QueueView,
-    ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail,
-    TaskDraft, TestChannels, Text, Timeline, Undo,
+    ConflictsView, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, EnvironmentRules,
+    FreezeQueue, GateRules, GatesRun, HandOver, Health, LogText, MergePlan, MergeTask, NewComment,
+    NewQuestion, Note, NoticeView, NotifyView, OpenProject, OverlapCheck, Problem, ProjectView,
+    QueueView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView,
+    TaskDetail, TaskDraft, TestChannels, Text, Timeline, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -44,6 +44,7 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/status", get(status))
         .route("/tasks", post(create))
         .nest("/tasks/{task}", task)
+        .route("/environment", get(environment_rules).post(hand_over))
         .route("/undo", post(undo))
         .route("/changes", get(changes))
         .route("/doctor", get(doctor))
@@ -225,6 +226,19 @@ async fn create(
     let Json(tasks) = body?;
     let asking = asking?;
     to_the_end(async move { engine.create(&asking.root, tasks).await }).await
+}
+
+async fn environment_rules(State(engine): State<Engine>, asking: Wish) -> Answer<EnvironmentRules> {
+    answer(engine.environment_rules(&asking?.root).await)
+}
+
+async fn hand_over(
+    State(engine): State<Engine>,
+    asking: Wish,
+    body: Body<HandOver>,
+) -> Answer<EnvironmentRules> {
+    let Json(wish) = body?;
+    answer(engine.hand_over(&asking?.root, wish).await)
 }
 
 async fn show(

@@ -192,6 +192,9 @@ async fn act_once(session: &Session, task: &str, action: &TaskAction, dry: Dry) 
             hints: Vec::new(),
         });
     }
+    if let TaskAction::Prompt(_) | TaskAction::Retry | TaskAction::Resume(_) = action {
+        session.hand_over(std::slice::from_ref(&task), false).await;
+    }
     let deed = session
         .call(async |client| client.act(&task, action).await)
         .await?;

@@ -1,11 +1,12 @@
 //! What every command works with: the output, the places, the directory, the daemon.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use woodward_api::client::{Client, ClientError};
-use woodward_api::{Code, Problem};
+use woodward_api::{Code, HandOver, Problem};
 use woodward_core::TaskName;
 use woodward_core::hint::shell_word;
 use woodward_engine::paths::{Paths, StateDirError};
@@ -144,6 +145,50 @@ impl Session {
             }
         }
         Ok(tasks)
+    }
+
+    /// Hands this shell's variables over that the project's agents may get, for the next runs of
+    /// these tasks. What goes wrong here, the command that follows says better.
+    pub(crate) async fn hand_over(&self, tasks: &[String], new: bool) {
+        // An agent's own variables are not a person's to give.
+        if std::env::var_os(MARK).is_some() {
+            return;
+        }
+        let Ok(rules) = self
+            .call(async |client| client.environment_rules().await)
+            .await
+        else {
+            return;
+        };
+        let variables: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(name, value)| {
+                let name = name.into_string().ok()?;
+                Some((name, value.into_string().ok()?))
+            })
+            .filter(|(name, value)| !value.is_empty() && rules.passes(name))
+            .collect();
+        if variables.is_empty() {
+            return;
+        }
+        let wish = HandOver {
+            tasks: tasks.to_vec(),
+            new,
+            cwd: std::env::current_dir().ok(),
+            variables,
+        };
+        let handed = self
+            .call(async |client| client.hand_over(&wish).await)
+            .await;
+        if let Err(Failure {
+            problem: Some(problem),
+            ..
+        }) = handed
+        {
+            let why = problem.message;
+            self.out.detail(&format!(
+                "this shell's variables were not handed over: {why}"
+            ));
+        }
     }
 
     /// From now on `-` means this task.

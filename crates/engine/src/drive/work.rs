@@ -3,6 +3,7 @@
 //! A run's directory says all that is needed to take it up after a restart. What the agent leaves
 //! uncommitted is committed on the task's branch; nothing is ever reset.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use crate::config::{Agent, Driving, PromptBy};
 use crate::error::{EngineError, Result};
 use crate::git::{CommitWith, Committed, Side, Signature, Trailers, compose};
 use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
-use crate::{clock, disk, files, run_env};
+use crate::{clock, disk, environment, files, handover, run_env};
 
 /// How often a working agent's branch is looked at, for people.
 /// A run's prompt, in its directory.
@@ -265,6 +266,17 @@ impl Driver {
                 }));
             }
         };
+        let env = self.agent_environment(scene, agent);
+        let rules = &agent.environment;
+        let missing = self
+            .inner
+            .handover
+            .missing(project.id(), &task.name, rules, &env);
+        if !missing.is_empty() {
+            return Ok(Some(Outcome::NeedsPerson {
+                note: Note::from(handover::missing_text(&missing, &task.name)),
+            }));
+        }
         // Until this run is on record, with what it reserves.
         let turn = self.inner.budget.lock().await;
         if let Some(limit) = self.limit(scene).await? {
@@ -326,6 +338,12 @@ impl Driver {
         Ok(None)
     }
 
+    /// The variables of the task's agent.
+    fn agent_environment(&self, scene: &Scene, agent: &Agent) -> BTreeMap<String, String> {
+        let (project, task) = (scene.project.id(), &scene.task.name);
+        environment::of_agent(&self.inner.handover, project, task, &agent.environment)
+    }
+
     /// The limit that keeps another run from starting, of the task or of the day, if there is one.
     async fn limit(&self, scene: &Scene) -> Result<Option<Limit>> {
         let Scene { task, config, .. } = scene;
@@ -383,7 +401,7 @@ impl Driver {
             config,
         } = scene;
         let mut env = run_env::of_task(&self.inner, project, config, task, worktree, path);
-        env.extend(crate::environment::passed(&agent.environment));
+        env.extend(self.agent_environment(scene, agent));
         env.extend([
             ("WOODWARD_RUN".to_owned(), run.to_string()),
             (

@@ -3,17 +3,19 @@
 //! Everything it knows comes from the run directory, so any process may do any of this, before and
 //! after a restart, and twice. It never waits for a child: the supervisor is nobody's child for long.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Signal, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncReadExt, Interest};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use woodward_core::Millis;
 
 use super::directory::Directory;
+use super::environment;
 use super::identity::{self, Identity};
 use super::strays::Strays;
 use super::supervisor::Word;
@@ -48,7 +50,7 @@ pub async fn launch(dir: &Path, launch: &Launch, program: &Program) -> Result<La
     let dir = absolute(dir)?;
     let seen = prepare(&dir, launch).await?;
     match seen {
-        Seen::Absent => start(&dir, program).await,
+        Seen::Absent => start(&dir, &launch.env, program).await,
         Seen::Forbidden => Ok(Launched::Forbidden),
         Seen::Running(_) | Seen::Ended(_) | Seen::Lost => Ok(Launched::Already),
     }
@@ -78,7 +80,11 @@ pub(super) async fn prepare(dir: &Directory, launch: &Launch) -> Result<Seen, Er
     blocking(move || write(&dir, &launch)).await
 }
 
-async fn start(dir: &Directory, program: &Program) -> Result<Launched, Error> {
+async fn start(
+    dir: &Directory,
+    env: &BTreeMap<String, String>,
+    program: &Program,
+) -> Result<Launched, Error> {
     let failed = |reason: String| Error::Supervisor {
         dir: dir.path().to_owned(),
         reason,
@@ -87,11 +93,17 @@ async fn start(dir: &Directory, program: &Program) -> Result<Launched, Error> {
         .args(&program.args)
         .arg(dir.path())
         .current_dir("/")
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .map_err(Error::io("run", &program.exe))?;
+    let mut stdin = child.stdin.take().expect("its stdin is piped");
+    let variables = environment::encode(env).map_err(|error| failed(error.to_string()))?;
+    tokio::spawn(async move {
+        // One that is gone says so by its silence; one that finds nothing to start reads nothing.
+        let _ = stdin.write_all(&variables).await;
+    });
     let stdout = child.stdout.take().expect("its stdout is piped");
     let mut said = String::new();
     match timeout(LAUNCH_MAX, stdout.take(4096).read_to_string(&mut said)).await {

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::control::{absolute, ended, prepare, see};
 use super::directory::Directory;
+use super::environment;
 use super::supervisor::{ORDERS, Word};
 use super::{Error, Launch, Program, Seen};
 
@@ -61,7 +62,7 @@ impl Pool {
         }
         loop {
             let (mut runner, fresh) = self.take()?;
-            match runner.order(&dir).await {
+            match runner.order(&dir, launch).await {
                 Some(Word::Ended) => {
                     self.keep(runner);
                     return see(&dir);
@@ -141,12 +142,13 @@ impl Runner {
     }
 
     /// Has it run what is in a directory; its word at the end, or `None` if it is gone.
-    async fn order(&mut self, dir: &Directory) -> Option<Word> {
+    async fn order(&mut self, dir: &Directory, launch: &Launch) -> Option<Word> {
         use std::os::unix::ffi::OsStrExt as _;
         // A length first: a path may hold any byte.
         let path = dir.path().as_os_str().as_bytes();
         let mut order = u32::try_from(path.len()).ok()?.to_le_bytes().to_vec();
         order.extend_from_slice(path);
+        order.extend(environment::encode(&launch.env).ok()?);
         self.orders.write_all(&order).await.ok()?;
         self.orders.flush().await.ok()?;
         let mut said = String::new();

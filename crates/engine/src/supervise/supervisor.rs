@@ -6,6 +6,7 @@
 
 mod watch;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, IntoRawFd};
@@ -21,6 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cgroup::Cgroup;
 use super::directory::{Directory, Keep};
+use super::environment;
 use super::identity::Identity;
 use super::output::Log;
 use super::spawn;
@@ -85,13 +87,18 @@ impl Word {
 /// own, before any thread or file is opened: it closes whatever the process has inherited.
 pub fn run(dir: &Path) -> ExitCode {
     let orders = dir == Path::new(ORDERS);
+    // Before its standard input is taken away.
+    let env = match orders {
+        true => None,
+        false => environment::decode(&mut std::io::stdin().lock()),
+    };
     let done = detach(dir, orders).and_then(|signals| {
         if orders {
             obey(&signals);
             return Ok(());
         }
         let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
-        match supervise(&Directory::new(&dir), &signals, Manner::Alone)? {
+        match supervise(&Directory::new(&dir), env, &signals, Manner::Alone)? {
             Word::Ended => {}
             word => say(&word),
         }
@@ -113,10 +120,11 @@ fn refusal(error: &Error) -> Word {
 /// Runs what is in one directory after the other, as orders come on the standard input, until they end.
 fn obey(signals: &SignalFd) {
     loop {
-        let Some(dir) = next_order() else {
+        let Some((dir, env)) = next_order() else {
             return;
         };
-        let (word, last) = match supervise(&Directory::new(&dir), signals, Manner::Resident) {
+        let dir = Directory::new(&dir);
+        let (word, last) = match supervise(&dir, Some(env), signals, Manner::Resident) {
             // One that could not end everything must not take it over into the next run.
             Ok(Word::Started) => (Word::Ended, true),
             Ok(word) => (word, false),
@@ -129,8 +137,8 @@ fn obey(signals: &SignalFd) {
     }
 }
 
-/// The next directory; `None` when nobody wants anything any more.
-fn next_order() -> Option<PathBuf> {
+/// The next directory and the variables of what runs there; `None` when nobody wants anything any more.
+fn next_order() -> Option<(PathBuf, BTreeMap<String, String>)> {
     use std::os::unix::ffi::OsStringExt as _;
     let stdin = std::io::stdin();
     let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
@@ -143,7 +151,8 @@ fn next_order() -> Option<PathBuf> {
     let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
     let mut path = vec![0; length.min(PATH_BYTES_MAX)];
     stdin.read_exact(&mut path).ok()?;
-    Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
+    let env = environment::decode(&mut stdin)?;
+    Some((PathBuf::from(std::ffi::OsString::from_vec(path)), env))
 }
 
 /// How a supervisor works.
@@ -179,7 +188,12 @@ fn detach(dir: &Path, orders: bool) -> Result<SignalFd, Error> {
 
 /// One run from start to end. [`Word::Ended`] when it ran and nothing of it is left, [`Word::Started`] when
 /// something is that could not be ended.
-fn supervise(dir: &Directory, signals: &SignalFd, manner: Manner) -> Result<Word, Error> {
+fn supervise(
+    dir: &Directory,
+    env: Option<BTreeMap<String, String>>,
+    signals: &SignalFd,
+    manner: Manner,
+) -> Result<Word, Error> {
     let failed = |what| Error::io(what, dir.path());
     let before = getrusage(UsageWho::RUSAGE_CHILDREN).ok();
     // A worktree or mount must not stay in use because a daemon was started in it.
@@ -195,9 +209,15 @@ fn supervise(dir: &Directory, signals: &SignalFd, manner: Manner) -> Result<Word
     if dir.stop()?.is_some() {
         return Ok(Word::Forbidden);
     }
-    let Some(launch) = dir.spec()? else {
+    let Some(mut launch) = dir.spec()? else {
         return Ok(Word::Failed("there is no spec.json".into()));
     };
+    let Some(env) = env else {
+        return Ok(Word::Failed(
+            "the values of its variables did not arrive".into(),
+        ));
+    };
+    launch.env = env;
     let own = Identity::of_self().map_err(failed("look at the supervisor of"))?;
     // To join a group takes the kernel many milliseconds: too long for what may end at once.
     let cgroup = match launch.repeatable {

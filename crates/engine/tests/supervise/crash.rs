@@ -1,6 +1,6 @@
 //! Daemons and supervisors that die.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -53,8 +53,10 @@ pub(crate) async fn a_supervisor_killed_at_any_moment_leaves_none(
         let mut supervisor = Command::new(&program.exe)
             .args(&program.args)
             .arg(&dir)
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()?;
+        hand_over(&mut supervisor, &launch)?;
         // Not for an event: any moment is to be hit, from the first to the agent's own forks.
         std::thread::sleep(Duration::from_micros(round * 500));
         supervisor.kill()?;
@@ -204,4 +206,16 @@ pub(crate) async fn an_unreadable_directory_is_an_error(stage: Stage) -> anyhow:
     std::fs::write(&file, "")?;
     ensure!(supervise::look(&file.join("run")).is_err());
     until("the supervisor is gone", || Ok(stage.marked().is_empty())).await
+}
+
+/// Gives a supervisor the values of its variables, as the daemon does.
+fn hand_over(
+    supervisor: &mut std::process::Child,
+    launch: &supervise::Launch,
+) -> anyhow::Result<()> {
+    let text = serde_json::to_vec(&launch.env)?;
+    let mut pipe = supervisor.stdin.take().context("a pipe")?;
+    pipe.write_all(&u32::try_from(text.len())?.to_le_bytes())?;
+    pipe.write_all(&text)?;
+    Ok(())
 }

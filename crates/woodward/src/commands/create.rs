@@ -131,6 +131,8 @@ impl Create {
                 .out
                 .answer(&checked, |_| render::create::would_create(&checked));
         }
+        let names: Vec<String> = request.tasks.iter().map(|task| task.name.clone()).collect();
+        session.hand_over(&names, true).await;
         let made = session
             .call(async |client| client.create(&request).await)
             .await?;

@@ -7,6 +7,7 @@
 mod life;
 mod one_shot;
 mod place;
+mod provider;
 mod table;
 
 use libtest_mimic::{Arguments, Trial};
@@ -48,12 +49,36 @@ fn main() {
             }));
         }
     }
-    let once: [(&str, Story); 12] = [
+    let once: [(&str, Story); 18] = [
         (
             "life::claude-code_is_told_before_it_stops",
             life::told_before_it_stops,
         ),
         ("life::a_day_is_spent", life::a_day_is_spent),
+        (
+            "provider::a_budget_stops_claude-code_within_a_turn",
+            provider::a_budget_stops_a_turn,
+        ),
+        (
+            "provider::a_budget_stops_claude-code_in_a_terminal_within_a_turn",
+            provider::a_budget_stops_a_turn_in_a_terminal,
+        ),
+        (
+            "provider::an_overloaded_provider_fails_no_task",
+            provider::an_overload_fails_no_task,
+        ),
+        (
+            "provider::a_wait_for_the_provider_is_shown",
+            provider::a_wait_is_shown,
+        ),
+        (
+            "provider::a_retry_overrides_a_rate_limit",
+            provider::a_retry_overrides_a_rate_limit,
+        ),
+        (
+            "provider::a_retry_hands_over_the_key",
+            provider::a_retry_hands_over_the_key,
+        ),
         ("life::claude-code_asks_a_question", life::asks_a_question),
         ("life::another_falls_in", life::falls_back),
         ("life::all_at_once", life::all_at_once),

@@ -11,7 +11,7 @@ use woodward_testkit::patience::{until, within};
 use woodward_testkit::{Ran, TestDaemon, TestRepo};
 
 /// Long and random-looking: Copilot masks its key wherever the letters occur.
-const KEY: &str = "stand-in-9f8b6c1e7d2a4053b1c6";
+pub(crate) const KEY: &str = "stand-in-9f8b6c1e7d2a4053b1c6";
 
 /// Everything that one test works with. The daemon goes first when it is dropped.
 pub(crate) struct Place {
@@ -23,13 +23,24 @@ pub(crate) struct Place {
 impl Place {
     /// A project whose agents are these, under the names that `cargo xtask setup` has for them.
     pub(crate) fn new(programs: &Programs, agents: &[&str], rules: &str) -> Self {
+        Self::with(programs, agents, "process", rules, |_| {})
+    }
+
+    /// The same under a runtime; `settled` may change what the daemon is started with.
+    pub(crate) fn with(
+        programs: &Programs,
+        agents: &[&str],
+        runtime: &str,
+        rules: &str,
+        settled: impl FnOnce(&mut TestDaemon),
+    ) -> Self {
         let api = ModelApi::start();
         let rows: String = agents
             .iter()
             .map(|agent| format!("  {}: {}\n", named(agent), row(agent, &api)))
             .collect();
         let config = format!(
-            "orchestrator: {{ agent: {}, maxConcurrent: 16 }}\nagents:\n{rows}{rules}",
+            "orchestrator: {{ agent: {}, maxConcurrent: 16, runtime: {runtime} }}\nagents:\n{rows}{rules}",
             named(agents[0])
         );
         let repo = TestRepo::with(&[("woodward.yaml", &config), ("README.md", "# Shop\n")]);
@@ -47,6 +58,7 @@ impl Place {
         for agent in agents {
             settle(agent, &api, &mut daemon);
         }
+        settled(&mut daemon);
         let place = Self { daemon, repo, api };
         place.ok(&["init", "-q"]);
         place
