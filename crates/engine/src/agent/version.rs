@@ -17,7 +17,9 @@ pub(crate) async fn ask(program: &Path) -> Option<String> {
         .kill_on_drop(true)
         .output();
     let output = tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // Some print it as an error.
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
     let line = text
         .lines()
         .map(str::trim)

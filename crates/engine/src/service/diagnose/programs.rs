@@ -1,5 +1,6 @@
 //! The agent programs: which are installed, which version, logged in or not, and what was tested.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use woodward_agents::catalog::KNOWN;
@@ -11,6 +12,7 @@ use super::{bad, good, note};
 use crate::agent::available::{find, find_from};
 use crate::agent::version;
 use crate::config::{Agent, Command, Config, Driving, Runtime};
+use crate::environment;
 
 /// What shows that a person has logged in: variables, or files in the home directory.
 const LOGINS: &[(Kind, &[&str], &[&str])] = &[
@@ -92,7 +94,8 @@ pub(super) async fn agents(config: &Config, root: &Path) -> Vec<Check> {
             Driving::Hosted { kind, program } => {
                 named.push(*kind);
                 let name = program.first().map(String::as_str).unwrap_or_default();
-                hosted(&title, kind.facts(), name, root).await
+                let env = environment::passed(&agent.environment);
+                hosted(&title, kind.facts(), name, root, &env).await
             }
         });
     }
@@ -105,7 +108,8 @@ pub(super) async fn agents(config: &Config, root: &Path) -> Vec<Check> {
     let (installed, missing): (Vec<&Facts>, Vec<&Facts>) =
         others.partition(|facts| find(facts.program, &search_path()).is_some());
     for facts in installed {
-        checks.push(hosted(facts.name, facts, facts.program, root).await);
+        let env = std::env::vars().collect();
+        checks.push(hosted(facts.name, facts, facts.program, root, &env).await);
     }
     if !missing.is_empty() {
         let names: Vec<&str> = missing.iter().map(|facts| facts.name).collect();
@@ -180,7 +184,13 @@ fn plain(title: &str, command: &Command, root: &Path) -> Check {
     }
 }
 
-async fn hosted(title: &str, facts: &Facts, program: &str, root: &Path) -> Check {
+async fn hosted(
+    title: &str,
+    facts: &Facts,
+    program: &str,
+    root: &Path,
+    env: &BTreeMap<String, String>,
+) -> Check {
     let Some(path) = find_from(root, program, &search_path()) else {
         return match facts.kind {
             Kind::Command => note(title, format!("`{program}` is not a program on PATH"), None),
@@ -211,7 +221,7 @@ async fn hosted(title: &str, facts: &Facts, program: &str, root: &Path) -> Check
         None => String::from("never tested with it"),
     };
     let found = format!("{} {said} ({tested})", facts.title);
-    if is_logged_in(facts.kind) {
+    if is_logged_in(facts.kind, env) {
         good(title, format!("{found}, logged in or with a key"))
     } else {
         let fix = Some(facts.login.to_owned());
@@ -219,19 +229,36 @@ async fn hosted(title: &str, facts: &Facts, program: &str, root: &Path) -> Check
     }
 }
 
-fn is_logged_in(kind: Kind) -> bool {
+/// Whether a program finds a login, with the variables that it gets.
+fn is_logged_in(kind: Kind, env: &BTreeMap<String, String>) -> bool {
     let Some((_, variables, files)) = LOGINS.iter().find(|(known, ..)| *known == kind) else {
         return false;
     };
-    let home = std::env::var_os("HOME")
-        .map(PathBuf::from)
-        .unwrap_or_default();
+    let home = env.get("HOME").map(PathBuf::from).unwrap_or_default();
     variables
         .iter()
-        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        .any(|name| env.get(*name).is_some_and(|value| !value.is_empty()))
         || files.iter().any(|file| home.join(file).is_file())
 }
 
 fn search_path() -> String {
     std::env::var("PATH").unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_the_configuration_sets_is_a_login() {
+        let home = tempfile::tempdir().unwrap();
+        let home = ("HOME".to_owned(), home.path().display().to_string());
+        let text = "agents: { claude-code: { env: { ANTHROPIC_API_KEY: k } } }";
+        let config = Config::parse(text, "test").unwrap();
+        let set = &config.agent(None).unwrap().environment.set;
+        let mut env = BTreeMap::from([home]);
+        assert!(!is_logged_in(Kind::ClaudeCode, &env));
+        env.extend(set.clone());
+        assert!(is_logged_in(Kind::ClaudeCode, &env));
+    }
 }
