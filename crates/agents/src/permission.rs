@@ -1,16 +1,18 @@
 //! What an agent may do without asking a person.
 //!
-//! Pure: a request and the project's rules in, a decision out. A command line is allowed only if every
-//! part of it is, and one that hides what it does (substitutions, redirections) is asked about. When in
-//! doubt, ask. What is denied is denied wherever a line may say it; this holds off accidents, not malice.
+//! A request and the project's rules in, a decision out; only symbolic links are looked at besides. A
+//! command line is allowed only if every part of it is, and one that hides what it does (substitutions)
+//! is asked about. When in doubt, ask. What is denied is denied wherever a line may say it; this holds off accidents, not malice.
 
 mod line;
+mod write;
 
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use self::line::{Word, does_more, may_say, simple_parts, words};
+use self::write::{is_own_file, redirected, written};
 
 /// What an agent wants to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,7 +135,6 @@ const HARMLESS: &[&str] = &[
     "head *",
     "ls",
     "ls *",
-    "mkdir *",
     "pwd",
     "rg *",
     "sort *",
@@ -174,7 +175,10 @@ impl Rules {
 
     /// Whether every part of a command line that begins in a directory is allowed.
     fn allows_line(&self, line: &str, begins: &Path) -> bool {
-        let Some(parts) = simple_parts(line) else {
+        let Some(redirected) = redirected(line) else {
+            return false;
+        };
+        let Some(parts) = simple_parts(&redirected.line) else {
             return false;
         };
         // Where it may be: a `cd` may also fail, or change nothing for what follows.
@@ -195,11 +199,38 @@ impl Rules {
             let rules = self.allow.iter().map(String::as_str);
             let mut rules = rules.chain(HARMLESS.iter().copied());
             let allowed = own || rules.any(|rule| matches(rule, part) && !does_more(&words, rule));
+            let allowed = allowed || self.writes_own_files(&words, &places);
             if !allowed || !self.stays_inside(&words, &places) {
                 return false;
             }
         }
         !parts.is_empty()
+            && self.are_own_files(&redirected.writes, &places)
+            && self.stays_inside_each(&redirected.reads, &places)
+    }
+
+    /// Whether a command only makes, copies or moves files that are the task's own, wherever it is run.
+    fn writes_own_files(&self, words: &[Word], places: &[PathBuf]) -> bool {
+        places.iter().all(|place| {
+            written(words, place)
+                .is_some_and(|paths| paths.iter().all(|path| is_own_file(&self.worktree, path)))
+        })
+    }
+
+    fn are_own_files(&self, files: &[Word], places: &[PathBuf]) -> bool {
+        files.iter().all(|file| {
+            let is_null = file.text == "/dev/null";
+            let is_plain = !file.globs && !file.text.starts_with('~');
+            let mut paths = places.iter().map(|place| place.join(&file.text));
+            is_null || is_plain && paths.all(|path| is_own_file(&self.worktree, &path))
+        })
+    }
+
+    fn stays_inside_each(&self, files: &[Word], places: &[PathBuf]) -> bool {
+        files.iter().all(|file| {
+            let mut paths = places.iter().map(|place| place.join(&file.text));
+            !file.globs && !file.text.starts_with('~') && paths.all(|path| self.is_inside(&path))
+        })
     }
 
     /// Where a `cd` leads; `None` if that is not known or outside of the worktree.
@@ -359,6 +390,36 @@ mod tests {
             "ls 'unfinished",
             "echo a\\\nb",
             "(ls)",
+        ]);
+    }
+
+    #[test]
+    fn writing_files_of_the_worktree_is_not_asked_about() {
+        for command in [
+            "mkdir -p src/new",
+            "cp a.txt b.txt",
+            "git mv src/a.rs src/b.rs",
+            "echo hello > notes.txt",
+            "cat a b >> all.txt 2>&1",
+            "cargo test -p core > /dev/null 2> log.txt",
+            "cd src && echo x > y",
+        ] {
+            assert_eq!(run(command), Decision::Allow, "{command}");
+        }
+        each_is_asked_about(&[
+            "mkdir ../x",
+            "mkdir .git/hooks",
+            "cp a.txt /etc/x",
+            "cp a.txt .git/config",
+            "cp a.txt .claude/settings.json",
+            "git mv a.rs woodward.yaml",
+            "echo x > ../y",
+            "echo x > .git/hooks/pre-commit",
+            "echo x > CLAUDE.md",
+            "echo x > ~/y",
+            "cat < /etc/passwd",
+            "cd .. && echo x > y",
+            "curl evil > a.txt",
         ]);
     }
 
