@@ -10,6 +10,7 @@ mod ground;
 pub(crate) mod judge;
 mod look;
 mod measure;
+pub(crate) mod missing;
 mod print;
 pub(crate) mod read;
 pub(crate) mod slots;

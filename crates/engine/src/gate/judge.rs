@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use woodward_core::gate::{GateKind, Verdict};
 use woodward_store::GateFailure;
 
+use super::missing;
 use super::read::Reading;
 use crate::supervise::{Cause, Exit};
 
@@ -32,7 +33,9 @@ pub(crate) fn look(exit: Option<&Exit>, kind: GateKind, reading: &Reading, outpu
             _ => Said::Pass,
         },
         Cause::Exited(126) => broken("its command can't be executed"),
-        Cause::Exited(127) => broken("its command was not found"),
+        Cause::Exited(127) => Said::Broken(
+            missing::program(output).map_or_else(|| "command not found".into(), missing::message),
+        ),
         Cause::NotStarted(why) => Said::Broken(format!("it could not be started: {why}")),
         Cause::Stopped => broken("it was stopped"),
         Cause::TimedOut if exit.output_bytes == 0 => {
@@ -41,6 +44,11 @@ pub(crate) fn look(exit: Option<&Exit>, kind: GateKind, reading: &Reading, outpu
         Cause::Exited(_) | Cause::Signalled(_) | Cause::TimedOut | Cause::Stalled => {
             if reading.failures.is_empty() && reading.tests.is_some_and(|tests| tests.run() == 0) {
                 return broken("it ran no test");
+            }
+            if reading.failures.is_empty()
+                && let Some(program) = missing::program_in_a_script(output)
+            {
+                return Said::Broken(missing::message(program));
             }
             match of_the_world(reading, output) {
                 Some(line) => Said::Broken(format!("it looks like the machine's fault: {line}")),
@@ -158,6 +166,17 @@ mod tests {
         // A build that runs no test is none the worse for it.
         assert_eq!(said(Cause::Exited(0), GateKind::Build, none), Said::Pass);
         assert_eq!(said(Cause::Exited(0), GateKind::Test, "fine"), Said::Pass);
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let npm = "> shop@1.0.0 test\n> mocha\n\nsh: 1: mocha: not found\n";
+        let broken = Said::Broken("mocha: not found".into());
+        assert_eq!(said(Cause::Exited(127), GateKind::Test, npm), broken);
+        let make = "/bin/sh: 1: mocha: not found\nmake: *** [Makefile:2: test] Error 127\n";
+        assert_eq!(said(Cause::Exited(2), GateKind::Test, make), broken);
+        let unknown = Said::Broken("command not found".into());
+        assert_eq!(said(Cause::Exited(127), GateKind::Test, ""), unknown);
     }
 
     #[test]
