@@ -19,11 +19,12 @@ pub use error::ClientError;
 use transport::{Call, Target};
 
 use crate::{
-    AnswerState, AskSecret, Asked, BlameView, Changed, ChannelTest, CommentView, ConflictsView,
-    CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, EnvironmentRules, FreezeQueue,
-    GateRules, GatesRun, HandOver, Health, LogText, MergePlan, NewQuestion, NoticeView, NotifyView,
-    OpenProject, OverlapCheck, ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView,
-    RunGates, RunPlace, Secret, StatusView, TaskDetail, TaskDraft, TestChannels, Timeline, Undo,
+    AnswerState, AskSecret, Asked, BlameView, Changed, ChannelTest, CloseTrial, CommentView,
+    ConflictsView, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, EnvironmentRules,
+    FreezeQueue, GateRules, GatesRun, HandOver, Health, LogText, MergePlan, NewQuestion,
+    NoticeView, NotifyView, OpenProject, OpenTrial, OverlapCheck, ProjectView, QueueView,
+    ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail,
+    TaskDraft, TestChannels, Timeline, TrialLeftovers, TrialWorktree, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -106,6 +107,18 @@ impl Client {
     pub async fn open_project(&self, request: &OpenProject) -> Result<ProjectView, ClientError> {
         self.send(Target::new("/api/v1/projects"), request, PATIENCE)
             .await
+    }
+
+    /// Makes a fresh worktree in which setup commands and gates are tried.
+    pub async fn open_trial(&self, request: &OpenTrial) -> Result<TrialWorktree, ClientError> {
+        let target = Target::new("/api/v1/projects/trial");
+        self.send(target, request, LONG_PATIENCE).await
+    }
+
+    /// Removes a trial's worktree.
+    pub async fn close_trial(&self, request: &CloseTrial) -> Result<TrialLeftovers, ClientError> {
+        let target = Target::new("/api/v1/projects/trial/close");
+        self.send(target, request, LONG_PATIENCE).await
     }
 
     /// The project at a glance; finished tasks too with `all`.

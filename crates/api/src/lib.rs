@@ -35,7 +35,10 @@ pub use logs::{LogSource, LogText};
 pub use notify::{ChannelTest, ChannelView, NoticeView, NotifyView, TestChannels};
 pub use place::RunPlace;
 pub use problem::{Code, Problem};
-pub use project::{Check, CheckState, Diagnosis, Health, OpenProject, ProjectView};
+pub use project::{
+    Check, CheckState, CloseTrial, Diagnosis, Health, OpenProject, OpenTrial, ProjectView,
+    TrialLeftovers, TrialWorktree,
+};
 pub use queue::{
     BranchQueue, FreezeQueue, FreezeView, MergePlan, PaceView, PlannedMerge, QueueView, QueuedTask,
 };

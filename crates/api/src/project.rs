@@ -1,5 +1,7 @@
 //! Projects, the daemon's health, and what `doctor` finds.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use woodward_core::{ProjectId, ProjectName, Timestamp};
 
@@ -23,6 +25,45 @@ pub struct ProjectView {
 pub struct OpenProject {
     /// A directory of the person's checkout.
     pub root: String,
+}
+
+/// Asks for a fresh worktree in which setup commands and gates are tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenTrial {
+    /// A directory of the person's checkout.
+    pub root: String,
+    /// The process that tries them. When it has ended, the worktree is removed.
+    pub pid: u32,
+}
+
+/// A fresh worktree of the commit that tasks start from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialWorktree {
+    /// Where it is.
+    pub path: String,
+    /// The commit.
+    pub commit: String,
+    /// The environment of setup commands and gates.
+    pub env: BTreeMap<String, String>,
+    /// What git ignores in the person's checkout, relative to it; bounded.
+    #[serde(default)]
+    pub ignored: Vec<String>,
+}
+
+/// Removes a trial's worktree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CloseTrial {
+    /// A directory of the person's checkout.
+    pub root: String,
+    /// The process that asked for it.
+    pub pid: u32,
+}
+
+/// What setup commands and gates left behind in a trial's worktree.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialLeftovers {
+    /// Files that git neither tracks nor ignores; bounded.
+    pub untracked: Vec<String>,
 }
 
 /// How the daemon is.

@@ -102,7 +102,7 @@ impl TaskView<'_> {
                 Delay::Overloaded { .. } => {
                     Some(wait(ProviderWaitReason::Overloaded, None, Some(*run_at)))
                 }
-                Delay::Backoff { .. } => None,
+                Delay::Backoff { .. } | Delay::TargetRewritten | Delay::DiskFull(_) => None,
             },
             _ => None,
         }
@@ -308,7 +308,10 @@ fn again(task: &Task, commit: &CommitId, (level, reason, command): Said) -> Said
         }
         ReturnCause::HeadMoved => "its branch has new commits".to_string(),
         ReturnCause::TargetRewritten => {
-            format!("{} was rewritten and the change was rebuilt on it", task.spec.base)
+            format!(
+                "{} was rewritten and the change was rebuilt on it",
+                task.spec.base
+            )
         }
         ReturnCause::ChangesRequested => "it was changed as you asked".to_string(),
     };

@@ -124,7 +124,7 @@ pub(crate) fn behind(error: &EngineError, paths: &[PathBuf]) -> Option<DiskFull>
         | EngineError::Process(supervise::Error::Io { source, path, .. }) => {
             (Some(source), Some(path.as_path()))
         }
-        EngineError::Git(_) | EngineError::Process(_) => (None, None),
+        EngineError::Git(_) | EngineError::Process(_) | EngineError::Setup(_) => (None, None),
         EngineError::Store(StoreError::DiskFull) => (None, None),
         EngineError::Store(_)
         | EngineError::Config(_)

@@ -40,6 +40,14 @@ const PASSED: &[&str] = &[
     "PYENV_ROOT",
     "VIRTUAL_ENV",
     "UV_CACHE_DIR",
+    // Where certificate authorities are: without them no package manager reaches its registry
+    // through a proxy that inspects TLS.
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "PIP_CERT",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
 ];
 
 /// The variables of the daemon's own environment that are allowed by the built-in list or by a

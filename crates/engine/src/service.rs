@@ -27,6 +27,7 @@ mod removal;
 mod revert;
 mod signals;
 mod terminal;
+mod trial;
 mod view;
 
 use std::path::Path;

@@ -10,12 +10,13 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use woodward_api::{
-    AnswerState, Approve, AskSecret, Asked, BlameView, Changed, ChannelTest, Code, CommentView,
-    ConflictsView, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, EnvironmentRules,
-    FreezeQueue, GateRules, GatesRun, HandOver, Health, LogText, MergePlan, MergeTask, NewComment,
-    NewQuestion, Note, NoticeView, NotifyView, OpenProject, OverlapCheck, Problem, ProjectView,
-    QueueView, ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView,
-    TaskDetail, TaskDraft, TestChannels, Text, Timeline, Undo,
+    AnswerState, Approve, AskSecret, Asked, BlameView, Changed, ChannelTest, CloseTrial, Code,
+    CommentView, ConflictsView, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done,
+    EnvironmentRules, FreezeQueue, GateRules, GatesRun, HandOver, Health, LogText, MergePlan,
+    MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView, OpenProject, OpenTrial,
+    OverlapCheck, Problem, ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView,
+    RunGates, RunPlace, Secret, StatusView, TaskDetail, TaskDraft, TestChannels, Text, Timeline,
+    TrialLeftovers, TrialWorktree, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -41,6 +42,8 @@ pub(crate) fn all(engine: Engine) -> Router {
     let api = Router::new()
         .route("/shutdown", post(shutdown))
         .route("/projects", post(open_project))
+        .route("/projects/trial", post(open_trial))
+        .route("/projects/trial/close", post(close_trial))
         .route("/status", get(status))
         .route("/tasks", post(create))
         .nest("/tasks/{task}", task)
@@ -141,6 +144,19 @@ async fn open_project(
 ) -> Answer<ProjectView> {
     let Json(request) = body?;
     answer(engine.open_project(&request).await)
+}
+
+async fn open_trial(State(engine): State<Engine>, body: Body<OpenTrial>) -> Answer<TrialWorktree> {
+    let Json(request) = body?;
+    answer(engine.open_trial(&request).await)
+}
+
+async fn close_trial(
+    State(engine): State<Engine>,
+    body: Body<CloseTrial>,
+) -> Answer<TrialLeftovers> {
+    let Json(request) = body?;
+    answer(engine.close_trial(&request).await)
 }
 
 async fn status(State(engine): State<Engine>, asking: Wish) -> Answer<StatusView> {

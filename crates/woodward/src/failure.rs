@@ -21,6 +21,12 @@ pub(crate) struct Failure {
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
+    /// What happened, in one sentence.
+    pub(crate) fn message(&self) -> &str {
+        let problem = self.problem.as_ref();
+        problem.map_or("it was interrupted", |problem| &problem.message)
+    }
+
     /// A failure with its reason.
     pub(crate) fn new(exit: Exit, problem: Problem) -> Self {
         Self {

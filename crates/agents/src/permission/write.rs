@@ -135,6 +135,9 @@ pub(super) fn redirected(line: &str) -> Option<Redirected> {
                     target.push(next);
                     letters.next();
                 }
+                if open.is_some() {
+                    return None;
+                }
                 let [word] = &words(&target)[..] else {
                     return None;
                 };

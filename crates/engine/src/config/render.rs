@@ -5,7 +5,7 @@ use std::fmt::Write;
 use woodward_agents::Facts;
 use woodward_agents::catalog::KNOWN;
 
-use super::detect::Proposal;
+use super::detect::{Proposal, SetupProposal};
 use super::error::printable;
 use super::values::TimeSpan;
 
@@ -16,6 +16,24 @@ pub struct Tried {
     pub proposal: Proposal,
     /// Why it did not pass, in a few words, if it did not.
     pub failure: Option<String>,
+}
+
+/// A proposed setup command after it was run once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TriedSetup {
+    /// The command.
+    pub proposal: SetupProposal,
+    /// Why it failed, in a few words, if it did.
+    pub failure: Option<String>,
+}
+
+/// How a new worktree is made ready.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorktreeSetup {
+    /// Ignored files that are copied.
+    pub copy: Vec<String>,
+    /// Commands that are run.
+    pub setup: Vec<TriedSetup>,
 }
 
 const HEAD: &str = r#"# How Woodward works on this repository. Every key: docs/configuration.md of Woodward.
@@ -86,22 +104,69 @@ fn workers(workers: Workers<'_>) -> String {
     }
 }
 
-const TAIL: &str = r#"
+const REVIEW: &str = r#"
 # always: a person approves every result · risky: only risky ones · never: what is verified lands
 review: always
-
-worktree:
-  # Ignored files that every task needs, copied from this checkout.
-  copy: []
-  # Commands that make a new worktree ready, such as "npm ci".
-  setup: []
 "#;
 
+const NO_GATES: &str = r#"# Nothing was found that checks results. Write the commands that must pass, such as:
+# gates:
+#   - { name: test, command: "make test", timeout: 10m }
+"#;
+
+/// The part that makes a new worktree ready.
+fn worktree(worktree_setup: &WorktreeSetup) -> String {
+    let mut text = String::from(
+        "\nworktree:\n  # Ignored files that every task needs, copied from this checkout; agents can read them.\n",
+    );
+    if worktree_setup.copy.is_empty() {
+        text.push_str("  copy: []\n");
+    } else {
+        text.push_str("  copy:\n");
+        for path in &worktree_setup.copy {
+            text.push_str(&format!("    - {}\n", quoted(path)));
+        }
+    }
+    text.push_str("  # Commands that make a new worktree ready, such as \"npm ci\".\n");
+    if worktree_setup
+        .setup
+        .iter()
+        .any(|tried| tried.failure.is_none())
+    {
+        text.push_str("  setup:\n");
+    } else {
+        text.push_str("  setup: []\n");
+    }
+    for TriedSetup { proposal, failure } in &worktree_setup.setup {
+        let comment = match failure {
+            None => "",
+            Some(reason) => {
+                text.push_str(&format!(
+                    "    # Failed when it was tried: {}\n",
+                    one_line(reason)
+                ));
+                "# "
+            }
+        };
+        text.push_str(&format!("    {comment}- {}\n", quoted(&proposal.command)));
+    }
+    text
+}
+
+/// A reason that stays inside its comment, whatever a program printed.
+fn one_line(reason: &str) -> String {
+    let reason = printable(&reason.replace(['\n', '\r'], " "), 200);
+    reason.trim().to_owned()
+}
+
 /// The text of the file. Gates that did not pass are there as comments, with the reason.
-pub fn render(tried: &[Tried], who: Workers<'_>) -> String {
+pub fn render(tried: &[Tried], worktree_setup: &WorktreeSetup, who: Workers<'_>) -> String {
     let mut text = HEAD.to_owned();
     text.push_str(&workers(who));
     text.push_str("\n# Commands that must pass on every result, in order.\n");
+    if tried.is_empty() {
+        text.push_str(NO_GATES);
+    }
     if tried.iter().any(|tried| tried.failure.is_none()) {
         text.push_str("gates:\n");
     } else {
@@ -112,10 +177,9 @@ pub fn render(tried: &[Tried], who: Workers<'_>) -> String {
         let comment = match failure {
             None => "",
             Some(reason) => {
-                let reason = printable(&reason.replace(['\n', '\r'], " "), 200);
                 text.push_str(&format!(
                     "  # Did not pass when it was tried: {}\n",
-                    reason.trim()
+                    one_line(reason)
                 ));
                 "# "
             }
@@ -130,7 +194,8 @@ pub fn render(tried: &[Tried], who: Workers<'_>) -> String {
             writeln!(text, "  {comment}{line}").expect("writing to a string");
         }
     }
-    text.push_str(TAIL);
+    text.push_str(REVIEW);
+    text.push_str(&worktree(worktree_setup));
     text
 }
 
@@ -159,7 +224,11 @@ mod tests {
     #[test]
     fn the_best_installed_program_works_and_the_others_are_named() {
         let of = |name| Facts::by_name(name).unwrap();
-        let text = render(&[], Workers::Programs(&[of("codex"), of("pi")]));
+        let text = render(
+            &[],
+            &WorktreeSetup::default(),
+            Workers::Programs(&[of("codex"), of("pi")]),
+        );
         let config = Config::parse(&text, FILE_NAME).unwrap();
         assert_eq!(config.agent(None).unwrap().name.as_str(), "codex");
         let more = text
@@ -192,7 +261,7 @@ mod tests {
         for name in ["Cargo.toml", "go.mod"] {
             files.names.insert(name.to_owned());
         }
-        propose(&files)
+        propose(&files).gates
     }
 
     fn tried(failure: impl Fn(usize) -> Option<String>) -> Vec<Tried> {
@@ -206,19 +275,20 @@ mod tests {
     #[test]
     fn the_file_reads_back_as_what_was_proposed() {
         let tried = tried(|_| None);
-        let config = Config::parse(&render(&tried, NONE), FILE_NAME).unwrap();
+        let config =
+            Config::parse(&render(&tried, &WorktreeSetup::default(), NONE), FILE_NAME).unwrap();
         let wanted: Vec<_> = tried.into_iter().map(|tried| tried.proposal.gate).collect();
         assert_eq!(config.gates(), wanted);
         assert_eq!(config.agent(None).unwrap().name.as_str(), "claude-code");
         assert_eq!(config.inactive(), []);
-        Config::parse(&render(&[], NONE), FILE_NAME).unwrap();
+        Config::parse(&render(&[], &WorktreeSetup::default(), NONE), FILE_NAME).unwrap();
     }
 
     #[test]
     fn a_gate_that_failed_is_a_comment_whatever_it_printed() {
         let hostile = "exit 1\ngates: [{ name: evil, command: rm }]\r\u{1b}[31m\u{85}- name: x";
         let tried = tried(|at| (at == 0).then(|| hostile.to_owned()));
-        let text = render(&tried, NONE);
+        let text = render(&tried, &WorktreeSetup::default(), NONE);
         assert!(!text.contains('\u{1b}'));
         let config = Config::parse(&text, FILE_NAME).unwrap();
         let names: Vec<_> = config
@@ -226,7 +296,7 @@ mod tests {
             .iter()
             .map(|gate| gate.name.as_str())
             .collect();
-        assert_eq!(names, ["vet", "go-test"]);
+        assert_eq!(names, ["lint", "go-test"]);
         let all_failed: Vec<_> = tried
             .into_iter()
             .map(|tried| Tried {
@@ -234,13 +304,21 @@ mod tests {
                 ..tried
             })
             .collect();
-        let config = Config::parse(&render(&all_failed, NONE), FILE_NAME).unwrap();
+        let config = Config::parse(
+            &render(&all_failed, &WorktreeSetup::default(), NONE),
+            FILE_NAME,
+        )
+        .unwrap();
         assert_eq!(config.gates(), []);
     }
 
     #[test]
     fn uncommenting_a_failed_gate_is_all_it_takes() {
-        let text = render(&tried(|at| (at == 1).then(|| "exit 1".to_owned())), NONE);
+        let text = render(
+            &tried(|at| (at == 1).then(|| "exit 1".to_owned())),
+            &WorktreeSetup::default(),
+            NONE,
+        );
         let kept = text.lines().filter(|line| !line.contains("Did not pass"));
         let text: String = kept
             .map(|line| match line.strip_prefix("  # ") {
@@ -256,14 +334,49 @@ mod tests {
         let mut one = tried(|_| None).remove(0);
         let odd = "echo \"a\\b\" 'c' # d: {e}\t\u{7f}é\u{2028}\nnext";
         one.proposal.gate.command = Command::Shell(odd.to_owned());
-        let config = Config::parse(&render(&[one], NONE), FILE_NAME).unwrap();
+        let config =
+            Config::parse(&render(&[one], &WorktreeSetup::default(), NONE), FILE_NAME).unwrap();
         assert_eq!(config.gates()[0].command.shown(), odd);
+    }
+
+    #[test]
+    fn setup_reads_back_and_what_failed_is_a_comment() {
+        let setup = |command: &str, failure: Option<&str>| TriedSetup {
+            proposal: SetupProposal {
+                command: command.to_owned(),
+                because: String::new(),
+            },
+            failure: failure.map(str::to_owned),
+        };
+        let mut worktree_setup = WorktreeSetup {
+            copy: vec![".env".into(), "a \"b\"".into()],
+            setup: vec![
+                setup("npm ci", None),
+                setup("uv sync", Some("exit 1\nsetup: [x]")),
+            ],
+        };
+        let text = render(&[], &worktree_setup, NONE);
+        let config = Config::parse(&text, FILE_NAME).unwrap();
+        assert_eq!(config.worktree.copy, worktree_setup.copy);
+        let shown: Vec<_> = config.worktree.setup.iter().map(Command::shown).collect();
+        assert_eq!(shown, ["npm ci"]);
+        assert!(
+            text.contains("# Nothing was found that checks results."),
+            "{text}"
+        );
+        worktree_setup.setup.remove(0);
+        let config = Config::parse(&render(&[], &worktree_setup, NONE), FILE_NAME).unwrap();
+        assert!(config.worktree.setup.is_empty());
     }
 
     #[test]
     fn a_named_agent_is_the_one_that_works() {
         let odd = "sh -c \"work 'hard'\" # really";
-        let config = Config::parse(&render(&[], Workers::Command(odd)), FILE_NAME).unwrap();
+        let config = Config::parse(
+            &render(&[], &WorktreeSetup::default(), Workers::Command(odd)),
+            FILE_NAME,
+        )
+        .unwrap();
         let crate::config::Driving::Plain(command) = &config.agent(None).unwrap().driving else {
             panic!("a plain command");
         };
@@ -273,7 +386,7 @@ mod tests {
     #[test]
     fn the_file_looks_like_this() {
         let tried = tried(|at| (at == 1).then(|| "exit 127: go: not found".to_owned()));
-        let text = render(&tried, NONE);
+        let text = render(&tried, &WorktreeSetup::default(), NONE);
         let gates = text.split("in order.\n").nth(1).unwrap();
         insta::assert_snapshot!(gates.split("\n\n").next().unwrap(), @r#"
         gates:
@@ -281,7 +394,7 @@ mod tests {
             command: "cargo test"
             timeout: 10m
           # Did not pass when it was tried: exit 127: go: not found
-          # - name: vet
+          # - name: lint
           #   command: "go vet ./..."
           #   timeout: 10m
           - name: go-test

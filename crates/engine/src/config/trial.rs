@@ -5,9 +5,14 @@ use std::process::ExitStatus;
 
 use woodward_core::gate::GateKind;
 
+use super::error::printable;
 use crate::gate::judge::{self, Said};
+use crate::gate::missing;
 use crate::gate::read;
 use crate::supervise::{Cause, Exit};
+
+/// The longest line of output in a reason.
+const LINE_MAX: usize = 120;
 
 /// Judges how a gate ended and what it printed.
 ///
@@ -30,11 +35,41 @@ pub fn judged(kind: GateKind, status: ExitStatus, output: &str) -> Result<(), St
     };
     match judge::look(Some(&exit), kind, &read::output(output), output) {
         Said::Pass => Ok(()),
-        Said::Fail => Err(match status.code() {
-            Some(code) => format!("exit {code}"),
-            None => status.to_string(),
-        }),
+        Said::Fail => Err(ended(status, output)),
         Said::Broken(why) => Err(why),
+    }
+}
+
+/// Judges how a setup command ended.
+///
+/// # Errors
+/// When it failed, with the reason in a few words.
+pub fn set_up(status: ExitStatus, output: &str) -> Result<(), String> {
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(127) => Err(missing::program(output)
+            .map_or_else(|| "command not found".to_owned(), missing::message)),
+        _ => Err(match missing::program_in_a_script(output) {
+            Some(program) => missing::message(program),
+            None => ended(status, output),
+        }),
+    }
+}
+
+/// How a command ended, with the last line that it printed.
+fn ended(status: ExitStatus, output: &str) -> String {
+    let how = match status.code() {
+        Some(code) => format!("exit {code}"),
+        None => status.to_string(),
+    };
+    let last = output
+        .lines()
+        .rev()
+        .map(str::trim)
+        .find(|it| !it.is_empty());
+    match last {
+        Some(line) => format!("{how}: {}", printable(line, LINE_MAX)),
+        None => how,
     }
 }
 
@@ -51,7 +86,16 @@ mod tests {
         assert_eq!(judged(test, exited(0), none).unwrap_err(), "it ran no test");
         assert_eq!(judged(test, exited(0), one), Ok(()));
         assert_eq!(judged(GateKind::Build, exited(0), none), Ok(()));
-        assert_eq!(judged(test, exited(3), one).unwrap_err(), "exit 3");
+        assert_eq!(judged(test, exited(3), "").unwrap_err(), "exit 3");
+        assert_eq!(
+            judged(test, exited(1), "a\nError: no database\n\n").unwrap_err(),
+            "exit 1: Error: no database"
+        );
+        assert_eq!(
+            set_up(exited(127), "sh: 1: pnpm: not found").unwrap_err(),
+            "pnpm: not found (get it: npm install -g pnpm)"
+        );
+        assert_eq!(set_up(exited(0), ""), Ok(()));
         assert!(judged(test, ExitStatus::from_raw(9), "").is_err());
     }
 }

@@ -15,6 +15,8 @@ use super::os_path;
 use super::repo::Repo;
 
 const CHECKOUT_MAX: Duration = Duration::from_secs(900);
+/// The longest list of files that is read.
+const ENTRIES_BYTES_MAX: usize = 1 << 20;
 
 impl Repo {
     /// Makes `path` a clean checkout of `commit`. Ignored files stay: they are what makes the next
@@ -73,6 +75,66 @@ impl Repo {
             .write();
         git.timeout(CHECKOUT_MAX).run().await?;
         Ok(())
+    }
+
+    /// Removes a checkout that [`Self::checkout_detached`] made, with everything in it.
+    pub async fn discard_detached(&self, path: &Path) -> Result<(), GitError> {
+        let _turn = self.turn().await?;
+        self.unregister(path).await?;
+        match tokio::fs::remove_dir_all(path).await {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            removed => removed.at("remove", path)?,
+        }
+        // Git refuses a directory whose own files are broken, but not one that is gone.
+        self.unregister(path).await
+    }
+
+    async fn unregister(&self, path: &Path) -> Result<(), GitError> {
+        // Twice --force: whatever state it is in, it is ours alone. 128: git knows none of that path.
+        let args = ["worktree", "remove", "--force", "--force", "--"];
+        let git = self.git(args).arg(path).write().accept(128);
+        git.timeout(CHECKOUT_MAX).run().await?;
+        Ok(())
+    }
+
+    /// Files and directories of a checkout that git ignores, each directory once; at most `limit`.
+    pub async fn ignored_entries(
+        &self,
+        path: &Path,
+        limit: usize,
+    ) -> Result<Vec<String>, GitError> {
+        self.other_entries(path, &["--ignored"], limit).await
+    }
+
+    /// Files and directories of a checkout that git neither tracks nor ignores; at most `limit`.
+    pub async fn untracked_entries(
+        &self,
+        path: &Path,
+        limit: usize,
+    ) -> Result<Vec<String>, GitError> {
+        self.other_entries(path, &[], limit).await
+    }
+
+    async fn other_entries(
+        &self,
+        path: &Path,
+        which: &[&str],
+        limit: usize,
+    ) -> Result<Vec<String>, GitError> {
+        let args = [
+            "ls-files",
+            "--others",
+            "--exclude-standard",
+            "--directory",
+            "--no-empty-directory",
+            "-z",
+        ];
+        let args = args.iter().chain(which);
+        let git = self.door().git(path, args).cut_at(ENTRIES_BYTES_MAX);
+        let output = git.run().await?;
+        let text = |field: &[u8]| String::from_utf8(field.to_vec()).ok();
+        let fields = output.fields().filter(|field| !field.is_empty());
+        Ok(fields.filter_map(text).take(limit).collect())
     }
 }
 

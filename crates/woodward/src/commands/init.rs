@@ -2,7 +2,8 @@
 //!
 //! It may be typed again at any time: a file that is there is never touched.
 
-mod gates;
+mod command;
+mod trial;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,24 +13,24 @@ use serde::Serialize;
 use woodward_agents::Kind;
 use woodward_api::{OpenProject, ProjectView};
 use woodward_engine::config::FILE_NAME as CONFIG;
-use woodward_engine::config::detect::{Files, installed, propose};
+use woodward_engine::config::detect::{Files, installed};
 use woodward_engine::config::regenerate;
 use woodward_engine::config::render::{Workers, render};
 
 use crate::failure::{Failure, Outcome};
 use crate::session::Session;
-use gates::Tried;
+use trial::{Trial, Tried};
 
-/// Set this repository up: find its gates and your agents, run each gate once, write woodward.yaml
+/// Set this repository up: find its setup, gates and agents, try them in a fresh worktree, write woodward.yaml
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward init\n  woodward init --agent-command \"sh work.sh\"\n  woodward init --no-run           propose gates without running them"
+    before_help = "Examples:\n  woodward init\n  woodward init --agent-command \"sh work.sh\"\n  woodward init --no-run           propose setup and gates without running them"
 )]
 pub(crate) struct Init {
     /// The command that works on tasks: its prompt is on stdin, its directory the worktree
     #[arg(long, value_name = "COMMAND")]
     agent_command: Option<String>,
-    /// Do not run the proposed gates
+    /// Do not run the proposed setup commands and gates
     #[arg(long)]
     no_run: bool,
 }
@@ -43,7 +44,14 @@ struct SetUp {
     /// The known agent programs that are installed; the first works on tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     agents: Option<Vec<&'static str>>,
+    /// Setup commands that were tried.
+    setup: Vec<Tried>,
+    /// Ignored files that every worktree gets.
+    copy: Vec<String>,
     gates: Vec<Tried>,
+    /// Whether there is any gate to propose.
+    gates_found: bool,
+    notes: Vec<String>,
 }
 
 impl Init {
@@ -57,18 +65,22 @@ impl Init {
             .await?;
         let root = PathBuf::from(&project.root);
         let config = root.join(CONFIG);
-        let (written, agents, gates) = if is_there(&config)? {
-            (false, None, Vec::new())
+        let written = !is_there(&config)?;
+        let (agents, trial) = if written {
+            self.write(session, &root, &config).await?
         } else {
-            let (agents, gates) = self.write(session, &root, &config).await?;
-            (true, agents, gates)
+            (None, Trial::default())
         };
         let set_up = SetUp {
             project,
             config,
             written,
             agents,
-            gates,
+            setup: trial.setup,
+            copy: trial.worktree.copy,
+            gates: trial.gates,
+            gates_found: !trial.rendered.is_empty(),
+            notes: trial.notes,
         };
         session.out.answer(&set_up, |_| told(&set_up))?;
         session.out.hints(&next(&set_up));
@@ -80,12 +92,21 @@ impl Init {
         session: &Session,
         root: &Path,
         config: &Path,
-    ) -> Outcome<(Option<Vec<&'static str>>, Vec<Tried>)> {
+    ) -> Outcome<(Option<Vec<&'static str>>, Trial)> {
         let unreadable =
             |error| Failure::failed(format!("{} can't be read: {error}", root.display()));
         let files = Files::load(root).map_err(unreadable)?;
-        let proposals = propose(&files);
-        let (tried, gates) = gates::try_each(session, root, proposals, !self.no_run).await;
+        let trial = if self.no_run {
+            trial::untried(root, Vec::new()).map_err(unreadable)?
+        } else {
+            match trial::run(session, root).await {
+                Ok(trial) => trial,
+                Err(failure) => {
+                    let note = format!("setup and gates were not tried: {}", failure.message());
+                    trial::untried(root, vec![note]).map_err(unreadable)?
+                }
+            }
+        };
         let programs = installed(&std::env::var("PATH").unwrap_or_default());
         let (who, agents) = match &self.agent_command {
             Some(command) => (Workers::Command(command), None),
@@ -94,11 +115,11 @@ impl Init {
                 (Workers::Programs(&programs), Some(names))
             }
         };
-        let text = render(&gates, who) + &regenerate::proposed(&files);
+        let text = render(&trial.rendered, &trial.worktree, who) + &regenerate::proposed(&files);
         store_new(config, &text).map_err(|error| {
             Failure::failed(format!("{} can't be written: {error}", config.display()))
         })?;
-        Ok((agents, tried))
+        Ok((agents, trial))
     }
 }
 
@@ -139,8 +160,18 @@ fn told(set_up: &SetUp) -> String {
         }
         None => {}
     }
-    for gate in &set_up.gates {
-        text += &format!("gate {}: {}\n", gate.name, gate.told());
+    if !set_up.copy.is_empty() {
+        let names = set_up.copy.join(", ");
+        text += &format!("copy: {names} (ignored by git, copied into every worktree)\n");
+    }
+    for tried in set_up.setup.iter().chain(&set_up.gates) {
+        text += &format!("{}\n", tried.told());
+    }
+    if set_up.written && !set_up.gates_found {
+        text += "gates: nothing was found that checks results\n";
+    }
+    for note in &set_up.notes {
+        text += &format!("note: {note}\n");
     }
     text
 }
@@ -153,6 +184,11 @@ fn next(set_up: &SetUp) -> Vec<String> {
             Kind::ClaudeCode.facts().install
         ));
         hints.push(format!("or name any command under `agents` in {CONFIG}"));
+    }
+    if set_up.written && !set_up.gates_found {
+        hints.push(format!(
+            "write the commands that must pass under `gates` in {CONFIG}: - {{ name: test, command: \"make test\" }}"
+        ));
     }
     if set_up.written {
         hints.push(format!(

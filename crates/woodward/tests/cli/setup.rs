@@ -1,7 +1,9 @@
 //! `init` and completions.
 
+use std::path::{Path, PathBuf};
+
 use insta::assert_snapshot;
-use woodward_api::{OpenProject, ProjectView};
+use woodward_api::{OpenProject, ProjectView, TrialLeftovers, TrialWorktree};
 use woodward_testkit::patience::until;
 
 use crate::place::Place;
@@ -20,10 +22,38 @@ fn daemon(place: &Place) -> StandIn {
                     ..sample::project()
                 })
             }
+            "POST /api/v1/projects/trial" => ok(open_trial(Path::new(&root))),
+            "POST /api/v1/projects/trial/close" => {
+                std::fs::remove_dir_all(trial(Path::new(&root))).expect("it is there");
+                ok(TrialLeftovers::default())
+            }
             "GET /api/v1/status" => ok(sample::status()),
             _ => unknown(asked),
         }
     })
+}
+
+fn trial(root: &Path) -> PathBuf {
+    root.with_file_name("trial")
+}
+
+/// A directory with the files of the repository's root.
+fn open_trial(root: &Path) -> TrialWorktree {
+    let path = trial(root);
+    std::fs::create_dir(&path).expect("it works");
+    for entry in std::fs::read_dir(root).expect("it works") {
+        let entry = entry.expect("it works");
+        if entry.file_type().expect("it works").is_file() {
+            std::fs::copy(entry.path(), path.join(entry.file_name())).expect("it works");
+        }
+    }
+    let search = std::env::var("PATH").expect("a search path");
+    TrialWorktree {
+        path: path.display().to_string(),
+        commit: "c0ffee".into(),
+        env: [("PATH".to_owned(), search)].into(),
+        ignored: Vec::new(),
+    }
 }
 
 /// Time and place differ from run to run.
@@ -57,6 +87,7 @@ fn a_first_init_tries_the_gates_and_a_second_changes_nothing() {
     project shop: <shop>, tasks start from and land on main
     woodward.yaml: written
     gate test: pass (exit 0, <time>): make test
+    ! making a fresh worktree to try setup and gates in
     ! running gate test: make test
     !   ↳ look at it, then: git add woodward.yaml && git commit -m "Set up Woodward"
     !   ↳ woodward create fix-login -p "what to do"

@@ -10,9 +10,7 @@ use woodward_core::AgentName;
 use super::super::agent::{AgentFile, AgentRef, AgentsFile, PermissionsFile, PromptBy, Trust};
 use super::super::near::nearest;
 use super::super::tree::{Step, Step::Key};
-use super::super::{
-    Agent, CommitIdentity, Driving, EnvPattern, EnvRules, KNOWN_AGENTS, Runtime,
-};
+use super::super::{Agent, CommitIdentity, Driving, EnvPattern, EnvRules, KNOWN_AGENTS, Runtime};
 use super::{Findings, plain};
 
 /// The name of an agent that is written in place.
