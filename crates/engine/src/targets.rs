@@ -159,15 +159,15 @@ impl Project {
     }
 
     async fn is_there_now(&self, branch: &str, tip: &CommitId) -> Result<bool> {
-        let config = self.config().await?;
-        let tips = self.tips_now(&config, branch).await?;
+        let config = self.config().await.ok();
+        let tips = self.tips_now(config.as_deref(), branch).await?;
         Ok(tips.contains(tip))
     }
 
     /// Where a target branch is: here, and as last fetched from the remote that decides.
-    async fn tips_now(&self, config: &Config, branch: &str) -> Result<Vec<CommitId>> {
+    async fn tips_now(&self, config: Option<&Config>, branch: &str) -> Result<Vec<CommitId>> {
         let mut tips = Vec::from_iter(self.repo.tip(branch).await?);
-        if let Some(remote) = &config.queue.remote
+        if let Some(remote) = config.and_then(|config| config.queue.remote.as_ref())
             && let Some(theirs) = self.repo.fetched(remote, branch).await?
             && !tips.contains(&theirs)
         {
@@ -194,10 +194,11 @@ impl Project {
             let before: Vec<CommitId> = before.into_iter().flatten().collect();
             return self.find(branch, recorded, head, &before, &[]).await;
         }
-        let config = self.config().await?;
-        let current = self.tips_now(&config, branch).await?;
-        if !current.is_empty() {
-            self.ground(&config, branch).await?;
+        // Rules that make no sense must not keep a person from looking at a change.
+        let config = self.config().await.ok();
+        let current = self.tips_now(config.as_deref(), branch).await?;
+        if let (Some(config), false) = (&config, current.is_empty()) {
+            self.ground(config, branch).await?;
         }
         self.change_base_on(task, recorded, head, &current).await
     }
@@ -304,8 +305,11 @@ impl Project {
             return true;
         }
         let is = self.is_part_of(commit, current).await;
-        if is {
-            self.targets.lock().add_member(branch, commit);
+        let mut known = self.targets.lock();
+        let last = known.records.get(branch).and_then(|it| it.last.as_ref());
+        // Only what was asked of the branch as it is now stays true while it grows.
+        if is && last.is_some_and(|last| current.contains(last)) {
+            known.add_member(branch, commit);
         }
         is
     }
@@ -383,8 +387,11 @@ async fn watch_project(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()>
 
 async fn rebuild_reviewed(inner: &Arc<Inner>, project: &Project, branch: &str) -> Result<()> {
     let open = inner.open_tasks(project.id()).await?;
-    let is_based =
-        |task: &&Task| task.spec.base == branch && (task.worktree.is_some() || task.head.is_some());
+    // One that is being prepared may have begun already at what was dropped.
+    let is_based = |task: &&Task| {
+        let has_begun = task.worktree.is_some() || task.head.is_some();
+        task.spec.base == branch && (has_begun || task.state.kind().is_held())
+    };
     if !open.iter().any(|task| is_based(&task)) {
         return project.forget_dropped(branch, &open).await;
     }

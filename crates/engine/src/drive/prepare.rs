@@ -238,11 +238,13 @@ impl Driver {
             // elsewhere: then that is where it begins.
             _ => {
                 let head = project.repo.require_tip(&branch).await?;
-                let begins = match head == base {
-                    true => None,
-                    false => project.repo.merge_base(&head, &base).await?,
-                };
-                begins.unwrap_or(base)
+                if head == base || (task.worktree.is_none() && task.head.is_none()) {
+                    // Nobody has worked on it yet: it is where the target was.
+                    head
+                } else {
+                    let found = project.change_base(task, Some(&base), &head).await?;
+                    found.commit
+                }
             }
         };
         Ok(Worktree {
