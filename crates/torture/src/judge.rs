@@ -13,6 +13,7 @@ use woodward_core::state::Failure;
 
 use crate::script::{Ending, Script};
 use crate::stage::Stage;
+use crate::torture::rewriter::History;
 
 /// How a task ended, as the daemon says.
 #[derive(Clone, Debug)]
@@ -54,7 +55,12 @@ pub(crate) fn lost(tasks: &[Ended]) -> Vec<String> {
 }
 
 /// Tasks and intents that are on the branch more than once, not at all, or without being on record.
-pub(crate) fn landed_wrongly(tasks: &[Ended], landings: &[Landing]) -> (Vec<String>, Vec<String>) {
+/// What a person `rebased` has other commits than those on record.
+pub(crate) fn landed_wrongly(
+    tasks: &[Ended],
+    landings: &[Landing],
+    rebased: &BTreeSet<&str>,
+) -> (Vec<String>, Vec<String>) {
     let mut twice = Vec::new();
     let mut by_task: BTreeMap<&str, &Landing> = BTreeMap::new();
     let mut intents = BTreeSet::new();
@@ -78,6 +84,7 @@ pub(crate) fn landed_wrongly(tasks: &[Ended], landings: &[Landing]) -> (Vec<Stri
         recorded.insert(name);
         match by_task.get(name) {
             None => unlike.push(format!("{name} is landed on record but not on its branch")),
+            Some(_) if rebased.contains(name) => {}
             Some(on_main) => {
                 if on_main.intent != intent.to_string() || on_main.commit != commit.as_str() {
                     unlike.push(format!(
@@ -108,46 +115,79 @@ fn pointed_to(stage: &Stage, branch: &str) -> Result<Vec<String>> {
     Ok(commits)
 }
 
-/// The landings on a target branch, oldest first, and commits there that are none.
-pub(crate) fn landings(stage: &Stage, branch: &str) -> Result<(Vec<Landing>, Vec<String>)> {
-    let trailer = |key: &str| format!("--format=%(trailers:key={key},valueonly,separator=%x20)");
-    let list = ["rev-list", "--first-parent", "--reverse", branch];
-    let list = stage.git(&list)?;
-    let pointed_to: BTreeSet<String> = pointed_to(stage, branch)?.into_iter().collect();
-    let mut found = Vec::new();
+/// The landings on a target branch, oldest first, and commits there that are neither landings nor add
+/// one of the person's files. Consecutive commits of one intent are one landing; a person who rebases
+/// the branch keeps their trailers.
+pub(crate) fn landings(
+    stage: &Stage,
+    branch: &str,
+    persons: &BTreeSet<String>,
+) -> Result<(Vec<Landing>, Vec<String>)> {
+    let list = stage.git(&["rev-list", "--first-parent", "--reverse", branch])?;
+    let mut found: Vec<Landing> = Vec::new();
     let mut foreign = Vec::new();
-    let mut commits = list.lines();
     // The first one is the project itself.
-    let mut below = commits.next().unwrap_or_default();
-    let mut between = Vec::new();
-    for commit in commits {
-        if !pointed_to.contains(commit) {
-            between.push(commit);
+    for commit in list.lines().skip(1) {
+        let trailer = |key: &str| {
+            let format = format!("--format=%(trailers:key={key},valueonly,separator=%x20)");
+            stage.git(&["log", "-1", &format, commit])
+        };
+        let (task, intent) = (trailer("Woodward-Task")?, trailer("Woodward-Intent")?);
+        let subject = stage.git(&["log", "-1", "--format=%s", commit])?;
+        let file = subject.strip_prefix("person: ");
+        if task.is_empty() && file.is_some_and(|file| persons.contains(file)) {
             continue;
         }
-        let range = format!("{below}..{commit}");
-        let tasks = stage.git(&["log", &trailer("Woodward-Task"), &range])?;
-        let landing = Landing {
-            tasks: tasks.split_whitespace().map(str::to_owned).collect(),
-            intent: stage.git(&["log", "-1", &trailer("Woodward-Intent"), commit])?,
-            commit: commit.to_owned(),
-        };
-        for commit in between.drain(..) {
-            let batch = stage.git(&["log", "-1", &trailer("Woodward-Batch"), commit])?;
-            let intent = stage.git(&["log", "-1", &trailer("Woodward-Intent"), commit])?;
-            if batch.is_empty() || intent != landing.intent {
-                foreign.push(format!("{commit} is part of no batch"));
-            }
+        if task.is_empty() || intent.is_empty() {
+            foreign.push(format!("{commit} has no trailers"));
+            continue;
         }
-        below = commit;
-        if landing.tasks.is_empty() || landing.intent.is_empty() {
-            foreign.push(format!("{} has no trailers", landing.commit));
-        } else {
-            found.push(landing);
+        match found.last_mut().filter(|last| last.intent == intent) {
+            Some(last) => {
+                last.commit = commit.to_owned();
+                if !last.tasks.contains(&task) {
+                    if trailer("Woodward-Batch")?.is_empty() {
+                        foreign.push(format!("{commit} is part of no batch"));
+                    }
+                    last.tasks.push(task);
+                }
+            }
+            None => found.push(Landing {
+                commit: commit.to_owned(),
+                tasks: vec![task],
+                intent,
+            }),
         }
     }
-    foreign.extend(between.iter().map(|it| format!("{it} is in no reflog")));
     Ok((found, foreign))
+}
+
+/// What a person dropped from a branch and is there again, and what the person kept and is not there.
+pub(crate) fn returned(stage: &Stage, history: &History) -> Result<Vec<String>> {
+    let branch = history.branch;
+    let commits = stage.git(&["rev-list", branch])?;
+    let commits: BTreeSet<&str> = commits.lines().collect();
+    let files = stage.git(&["ls-tree", "-r", "--name-only", branch, "person/"])?;
+    let files: BTreeSet<&str> = files.lines().collect();
+    let mut wrong = Vec::new();
+    for (commit, file) in &history.dropped {
+        if commits.contains(commit.as_str()) {
+            wrong.push(format!(
+                "{commit} was dropped from {branch} and is there again"
+            ));
+        }
+        if files.contains(file.as_str()) {
+            wrong.push(format!(
+                "{file} was dropped from {branch} and is there again"
+            ));
+        }
+    }
+    let lost = history
+        .kept
+        .iter()
+        .filter(|file| !files.contains(file.as_str()));
+    wrong.extend(lost.map(|file| format!("{file} of the person is lost from {branch}")));
+    Ok(wrong)
 }
 
 /// Commits that a target branch pointed to and on which the project's check fails.

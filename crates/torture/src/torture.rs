@@ -4,6 +4,7 @@
 //! place to start from, not a replay.
 
 mod creator;
+pub(crate) mod rewriter;
 mod settle;
 mod storm;
 mod waves;
@@ -22,6 +23,7 @@ use crate::report::{Report, millis, narrate, percentile};
 use crate::script;
 use crate::stage::Stage;
 use crate::victims::{Kind, Marks};
+use rewriter::History;
 use storm::{Storm, Toll};
 
 const CONCURRENT: usize = 6;
@@ -92,12 +94,15 @@ async fn torture(
     stage.client().open_project(&OpenProject { root }).await?;
     let creator = creator::start(Arc::clone(stage), seed, OPEN);
     let waves = waves::start(stage, seed);
+    let rewriter = rewriter::start(stage, seed);
     let stops = options.stops.unwrap_or(options.kills / 50);
     let mut storm = Storm::new(stage, daemon, seed, server);
     let raged = storm.rage(options.kills, stops).await;
     let scripts = creator.finish().await;
     let waves = waves.finish().await;
+    let histories = rewriter.finish().await;
     raged?;
+    let histories = histories?;
     let waves = waves?;
     let scripts = scripts?;
     let calm = Instant::now();
@@ -120,7 +125,7 @@ async fn torture(
     let marks = Marks::of(stage);
     let orphans = settle::until_alone(&marks, ORPHANS_MAX).await;
     narrate("judging");
-    let mut report = judged(stage, &tasks, left, orphans)?;
+    let mut report = judged(stage, &tasks, &histories, left, orphans)?;
     report.tell("waves of entries", waves);
     tell(&mut report, &toll, settled);
     Ok(report)
@@ -129,14 +134,23 @@ async fn torture(
 fn judged(
     stage: &Stage,
     tasks: &[Ended],
+    histories: &[History],
     left: Vec<String>,
     orphans: Vec<String>,
 ) -> Result<Report> {
     let (mut landings, mut foreign, mut red) = (Vec::new(), Vec::new(), Vec::new());
     let mut report = Report::default();
     report.tell("tasks created", tasks.len());
-    for branch in script::BRANCHES {
-        let (landed, strange) = judge::landings(stage, branch)?;
+    let mut returned = Vec::new();
+    for history in histories {
+        let branch = history.branch;
+        let [amended, reset, rebased] = history.rewrites;
+        report.tell(
+            &format!("rewrites of {branch}"),
+            format!("{amended} amended, {reset} reset, {rebased} rebased"),
+        );
+        returned.extend(judge::returned(stage, history)?);
+        let (landed, strange) = judge::landings(stage, branch, &history.kept)?;
         let count = landed.iter().map(|it| it.tasks.len()).sum::<usize>();
         report.tell(&format!("tasks on {branch}"), count);
         landings.extend(landed);
@@ -146,11 +160,14 @@ fn judged(
     let together = landings.iter().filter(|it| it.tasks.len() > 1);
     let together: usize = together.map(|it| it.tasks.len()).sum();
     report.tell("tasks that landed with others", together);
-    let (twice, unlike) = judge::landed_wrongly(tasks, &landings);
+    let rebased = histories.iter().flat_map(|history| &history.rebased);
+    let rebased = rebased.map(String::as_str).collect();
+    let (twice, unlike) = judge::landed_wrongly(tasks, &landings, &rebased);
     report.none("tasks lost", judge::lost(tasks));
     report.none("landed twice", twice);
     report.none("record and branch differ", unlike);
     report.none("foreign commits", foreign);
+    report.none("dropped by the person and back, or lost", returned);
     report.none("red commits", red);
     report.none("orphan processes after 5 s", orphans);
     report.none(

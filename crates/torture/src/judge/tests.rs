@@ -58,9 +58,14 @@ fn what_is_on_main_and_what_is_on_record_must_be_the_same() {
         ended("b", Ending::Landed, landed('b', 2)),
     ];
     let right = vec![landing('a', "a", 1), landing('b', "b", 2)];
-    assert_eq!(landed_wrongly(&tasks, &right), (vec![], vec![]));
+    let none = BTreeSet::new();
+    assert_eq!(landed_wrongly(&tasks, &right, &none), (vec![], vec![]));
+    let rebased = vec![landing('c', "a", 1), landing('b', "b", 2)];
+    assert_eq!(landed_wrongly(&tasks, &rebased, &none).1.len(), 1);
+    let by_person = BTreeSet::from(["a"]);
+    assert_eq!(landed_wrongly(&tasks, &rebased, &by_person).1.len(), 0);
     let wrong = |landings: &[Landing]| {
-        let (twice, unlike) = landed_wrongly(&tasks, landings);
+        let (twice, unlike) = landed_wrongly(&tasks, landings, &none);
         (twice.len(), unlike.len())
     };
     let again = [right.clone(), vec![landing('c', "a", 3)]].concat();
@@ -123,10 +128,10 @@ fn commits_that_landed_together_count_as_one_move() {
         .git(&["update-ref", "refs/heads/main", &head])
         .unwrap();
     stage.git(&["checkout", "--quiet", "main"]).unwrap();
-    let (landed, foreign) = landings(&stage, "main").unwrap();
+    let (landed, foreign) = landings(&stage, "main", &BTreeSet::new()).unwrap();
     assert_eq!(foreign, Vec::<String>::new());
     assert_eq!(landed.len(), 1);
-    assert_eq!(landed[0].tasks, ["b", "a"]);
+    assert_eq!(landed[0].tasks, ["a", "b"]);
     let red = red_commits(&stage, "main").unwrap();
     assert_eq!(
         red,
@@ -184,4 +189,30 @@ fn locks_branches_pins_and_dirt_are_found() {
     let object = git_dir.join("objects").join(&head[..2]).join(&head[2..]);
     std::fs::remove_file(object).unwrap();
     assert_eq!(fsck(&stage).len(), 1);
+}
+
+#[test]
+fn what_a_person_dropped_must_not_come_back() {
+    let stage = project();
+    let dropped = stage.git(&["rev-parse", "HEAD"]).unwrap();
+    stage.write("person/main-1", "1").unwrap();
+    stage.commit("person: person/main-1").unwrap();
+    let history = |kept: &[&str], dropped: &[(&str, &str)]| History {
+        branch: "main",
+        kept: kept.iter().map(|file| (*file).to_owned()).collect(),
+        dropped: dropped
+            .iter()
+            .map(|(commit, file)| ((*commit).to_owned(), (*file).to_owned()))
+            .collect(),
+        ..History::default()
+    };
+    let wrong = |history: &History| returned(&stage, history).unwrap().len();
+    assert_eq!(wrong(&history(&["person/main-1"], &[])), 0);
+    assert_eq!(wrong(&history(&["person/main-2"], &[])), 1, "it is lost");
+    let back = history(&[], &[(&dropped, "person/main-1")]);
+    assert_eq!(wrong(&back), 2, "commit and file are back");
+    let kept = history(&["person/main-1"], &[]).kept;
+    assert_eq!(landings(&stage, "main", &kept).unwrap(), (vec![], vec![]));
+    let (_, foreign) = landings(&stage, "main", &BTreeSet::new()).unwrap();
+    assert_eq!(foreign.len(), 1);
 }
