@@ -62,10 +62,6 @@ pub enum Actor {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "facts are read and written one at a time, never kept in numbers"
-)]
 pub enum Fact {
     /// The task came to be.
     Created(NewTask),
