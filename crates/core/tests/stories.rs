@@ -822,6 +822,7 @@ fn a_failing_setup_command_is_a_failure_of_its_own_kind() {
 fn retry_during_backoff_starts_the_next_attempt_at_once() {
     let mut story = Story::begins(Policy::default());
     story.picked_up(1);
+    story.0.roll = woodward_core::Roll(u32::MAX);
     let note = "exit 1".into();
     story.run_ends(1, Outcome::Broke { note });
     let now = story.0.at;
@@ -1066,6 +1067,8 @@ fn a_second_review_says_why_it_is_back() {
             dependents: 0,
             risk: 0,
             blockers: vec![],
+            run_waits: None,
+            local_offset_ms: 0,
         };
         attention(&view, story.0.task.since)
     };

@@ -88,7 +88,10 @@ impl Driver {
     fn discard_setup(&self, run: RunId) {
         let dir = self.inner.options.paths.run(run);
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-            let is_setup = entry.file_name().to_string_lossy().starts_with(setup::DIRECTORY);
+            let is_setup = entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with(setup::DIRECTORY);
             if is_setup && let Err(error) = std::fs::remove_dir_all(entry.path()) {
                 tracing::warn!(%run, %error, "the result of a setup command was not removed");
             }

@@ -174,9 +174,9 @@ impl Repo {
         let date = git_date(rebuild.now);
         let mut message = format!("{}: rebuilt on its target branch\n", rebuild.task);
         for pick in &picks {
-            message.push_str("\n");
+            message.push('\n');
             message.push_str(pick.message.trim());
-            message.push_str("\n");
+            message.push('\n');
         }
         let new = NewCommit {
             tree: &tree,

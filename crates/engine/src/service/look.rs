@@ -419,13 +419,9 @@ impl Engine {
         stat: bool,
     ) -> Result<DiffText> {
         let repo = &project.repo;
-        let config = project.config().await?;
-        let target = project.ground(&config, &task.spec.base).await?;
-        let base_of = async |commit: &CommitId| -> Result<CommitId> {
-            let base = repo.merge_base(&target, commit).await?;
-            Ok(base.unwrap_or_else(|| target.clone()))
-        };
-        let (approved_base, base) = (base_of(approved).await?, base_of(head).await?);
+        let recorded = task.worktree.as_ref().map(|worktree| &worktree.base);
+        let approved_base = project.change_base(task, recorded, approved).await?.commit;
+        let base = project.change_base(task, recorded, head).await?.commit;
         let before = repo.rebuilt_on(approved, &approved_base, &base).await?;
         let side = Side::Commit(head);
         let stats = stat_of(&repo.numstat(&before, side).await?);

@@ -529,7 +529,7 @@ fn what_fits(task: &Task, choice: usize) -> Fact {
             1 => Fact::PrepareFailed {
                 fault: [Fault::Transient, Fault::Permanent, Fault::NeedsPerson][choice % 3],
                 note: Note::from("no space"),
-                in_setup: choice % 2 == 0,
+                in_setup: choice.is_multiple_of(2),
             },
             _ => Fact::Prepared {
                 worktree: Worktree {

@@ -83,14 +83,18 @@ fn words_tools_and_plans() {
     let text = Event::Text {
         text: "On it.".into(),
     };
-    assert_eq!(heard, [text, tool, plan].map(Heard::Event));
+    let used = Event::Unreported(Usage {
+        input: 10,
+        ..Usage::default()
+    });
+    assert_eq!(heard, [used, text, tool, plan].map(Heard::Event));
     let helper = said.replace(
         r#""parent_tool_use_id":null"#,
         r#""parent_tool_use_id":"t0""#,
     );
     assert_eq!(
         hear(&mut Ears::default(), &helper).len(),
-        2,
+        3,
         "no words of a helper's"
     );
 }
