@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use woodward_core::hint::Hint;
 
 /// What kind of trouble it is. The CLI's exit codes follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,8 +55,8 @@ impl Problem {
 
     /// The same with one more hint.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(hint.into());
+    pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
+        self.hints.push(hint.into().to_string());
         self
     }
 }

@@ -25,6 +25,19 @@ pub struct ProjectView {
 pub struct OpenProject {
     /// A directory of the person's checkout.
     pub root: String,
+    /// The branch that tasks start from and land on; the one checked out otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+}
+
+impl OpenProject {
+    /// The repository around a directory, with the base that it has or finds.
+    pub fn at(root: impl Into<String>) -> Self {
+        Self {
+            root: root.into(),
+            base: None,
+        }
+    }
 }
 
 /// Asks for a fresh worktree in which setup commands and gates are tried.

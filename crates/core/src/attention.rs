@@ -10,6 +10,7 @@ use core::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hint::{Dependencies, NextCommand, Word};
 use crate::id::CommitId;
 use crate::name::{GateName, TaskName};
 use crate::provider::{ProviderWait, ProviderWaitReason};
@@ -117,7 +118,7 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
         State::Draft => (
             Level::Waiting,
             "it has no prompt yet".to_string(),
-            Some(format!("woodward prompt {name} \"…\"")),
+            Some(NextCommand::Prompt { task: name.clone() }),
         ),
         State::Queued { run_at, delay, .. } => queued(view, *run_at, delay.as_ref(), now),
         State::Preparing { .. } => working("its worktree is being made"),
@@ -129,8 +130,8 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
             Level::Answer,
             format!("the agent asks: {}", question.text),
             Some(match question.via {
-                AnswerVia::Command => format!("woodward answer {name}"),
-                AnswerVia::Terminal => format!("woodward attach {name}"),
+                AnswerVia::Command => NextCommand::Answer { task: name.clone() },
+                AnswerVia::Terminal => NextCommand::Attach { task: name.clone() },
             }),
         ),
         State::Verifying { .. } => working("its gates run"),
@@ -160,27 +161,27 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
         level,
         reason,
         since: task.since,
-        command,
-        alternatives: alternatives(task),
+        command: command.map(|command| command.to_string()),
+        alternatives: alternatives(task).iter().map(ToString::to_string).collect(),
     }
 }
 
 /// What a person may want to do instead of the one command.
-fn alternatives(task: &Task) -> Vec<String> {
-    let name = &task.name;
+fn alternatives(task: &Task) -> Vec<NextCommand> {
+    let name = || task.name.clone();
     match &task.state {
         State::Review { .. } if task.unchanged_result().is_some() => alloc::vec![
-            format!("woodward reject {name} -m \"…\""),
-            format!("woodward merge {name}"),
+            NextCommand::Reject { task: name() },
+            NextCommand::Merge { task: name() },
         ],
         State::Failed {
             failure: Failure::SetupFailed { .. },
-        } => alloc::vec![format!("woodward retry {name}")],
+        } => alloc::vec![NextCommand::Retry { task: name() }],
         _ => Vec::new(),
     }
 }
 
-type Said = (Level, String, Option<String>);
+type Said = (Level, String, Option<NextCommand>);
 
 fn working(reason: &str) -> Said {
     (Level::Working, reason.to_string(), None)
@@ -212,24 +213,22 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
         return waiting(&format!("it comes after {}{more}", names.join(", ")));
     }
     if let Some(Delay::DiskFull(disk)) = delay {
-        return (
-            Level::Waiting,
-            disk.to_string(),
-            Some("woodward doctor".to_string()),
-        );
+        return (Level::Waiting, disk.to_string(), Some(NextCommand::Doctor));
     }
     if run_at > now {
         let left: Millis = run_at.since(now);
+        let retry = || NextCommand::Retry {
+            task: view.task.name.clone(),
+        };
         if let Some(wait) = view.provider_wait() {
             let text = wait.text(now, view.local_offset_ms);
-            let retry = format!("woodward retry {}", view.task.name);
-            return (Level::Waiting, text, Some(retry));
+            return (Level::Waiting, text, Some(retry()));
         }
         return match delay {
             Some(Delay::Backoff { failures, last }) => (
                 Level::Waiting,
                 format!("attempt {} in {left}; the last one: {last}", failures + 1),
-                Some(format!("woodward retry {}", view.task.name)),
+                Some(retry()),
             ),
             Some(Delay::TargetRewritten) => {
                 waiting(&format!("{}; starts in {left}", rewritten(view.task)))
@@ -238,8 +237,9 @@ fn queued(view: &TaskView<'_>, run_at: Timestamp, delay: Option<&Delay>, now: Ti
         };
     }
     if delay == Some(&Delay::TargetRewritten) {
-        let diff = Some(format!("woodward diff {}", view.task.name));
-        return (Level::Waiting, rewritten(view.task), diff);
+        let task = view.task.name.clone();
+        let diff = NextCommand::Diff { task };
+        return (Level::Waiting, rewritten(view.task), Some(diff));
     }
     waiting("it waits for its turn")
 }
@@ -262,10 +262,11 @@ fn blocked(name: &TaskName, failed: &[(&TaskName, &Note)]) -> Said {
             format!("blocked: {on} {reason}; also by {}{more}", names.join(", "))
         }
     };
-    let mut command = format!("woodward resume {name}");
-    for (on, _) in failed.iter().take(BLOCKERS_SHOWN_MAX) {
-        command.push_str(&format!(" --without {on}"));
-    }
+    let named = failed.iter().take(BLOCKERS_SHOWN_MAX);
+    let command = NextCommand::ResumeWithout {
+        task: name.clone(),
+        without: Dependencies(named.map(|(on, _)| TaskName::clone(on)).collect()),
+    };
     (Level::Broken, reason, Some(command))
 }
 
@@ -319,7 +320,9 @@ fn again(task: &Task, commit: &CommitId, (level, reason, command): Said) -> Said
     (
         level,
         format!("back for review: {why} since you approved {approved}; {reason}"),
-        Some(format!("woodward diff {} --since-approved", task.name)),
+        Some(NextCommand::DiffSinceApproved {
+            task: task.name.clone(),
+        }),
     )
 }
 
@@ -341,7 +344,7 @@ fn unchanged(name: &TaskName, rejected: &RejectedResult, evidence: Evidence) -> 
             "the agent made no changes after {}{times}; {gates}",
             rejected.source
         ),
-        Some(format!("woodward prompt {name} \"…\"")),
+        Some(NextCommand::Prompt { task: name.clone() }),
     )
 }
 
@@ -350,29 +353,29 @@ fn review(name: &TaskName, evidence: Evidence) -> Said {
         Evidence::Pass => (
             Level::Merge,
             "all gates passed; it needs your yes".to_string(),
-            Some(format!("woodward merge {name}")),
+            Some(NextCommand::Merge { task: name.clone() }),
         ),
         Evidence::Flaky => (
             Level::Review,
             "a gate passed only on its second try".to_string(),
-            Some(format!("woodward show {name}")),
+            Some(NextCommand::Diff { task: name.clone() }),
         ),
         Evidence::Baseline => (
             Level::Review,
             "a gate fails as it does on its base; nothing new fails".to_string(),
-            Some(format!("woodward show {name}")),
+            Some(NextCommand::Diff { task: name.clone() }),
         ),
         Evidence::Unverified => (
             Level::Review,
             "no gate has looked at it".to_string(),
-            Some(format!("woodward show {name}")),
+            Some(NextCommand::Diff { task: name.clone() }),
         ),
     }
 }
 
 fn paused(task: &Task, reason: &PauseReason) -> Said {
     let name = &task.name;
-    let resume = Some(format!("woodward resume {name}"));
+    let resume = Some(NextCommand::Resume { task: name.clone() });
     match reason {
         PauseReason::Person(note) => (
             Level::Waiting,
@@ -389,23 +392,34 @@ fn paused(task: &Task, reason: &PauseReason) -> Said {
             format!("its budget is used up: {limit}"),
             // A day's limit is over with the day; the task's own must be raised first.
             Some(if limit.is_of(task.tally.spent) {
-                format!("woodward resume {name} --budget {}", limit.raised())
+                NextCommand::ResumeWithBudget {
+                    task: name.clone(),
+                    budget: Word(limit.raised()),
+                }
             } else {
-                format!("woodward resume {name}")
+                NextCommand::Resume { task: name.clone() }
             }),
         ),
     }
 }
 
 fn failed(name: &TaskName, failure: &Failure) -> Said {
+    let task = name.clone();
     let command = match failure {
-        Failure::Empty | Failure::NoChanges { .. } => format!("woodward prompt {name} \"…\""),
-        Failure::SetupFailed { .. } => format!("woodward logs {name} --setup"),
-        Failure::GateTimedOut { gate, .. } => format!("woodward logs {name} --gate {gate}"),
-        Failure::FixesSpent { .. } | Failure::Circle { .. } | Failure::ConflictsSpent { .. } => {
-            format!("woodward show {name}")
+        Failure::SetupFailed { .. } => NextCommand::LogsSetup { task },
+        Failure::GateTimedOut { gate, .. } | Failure::FixesSpent { gate: Some(gate) } => {
+            NextCommand::LogsGate {
+                task,
+                gate: gate.clone(),
+            }
         }
-        _ => format!("woodward retry {name}"),
+        // Trying the same again would end the same way: the agent must be told something new.
+        Failure::Empty
+        | Failure::NoChanges { .. }
+        | Failure::FixesSpent { gate: None }
+        | Failure::Circle { .. }
+        | Failure::ConflictsSpent { .. } => NextCommand::Prompt { task },
+        _ => NextCommand::Retry { task },
     };
     (Level::Broken, failure.to_string(), Some(command))
 }

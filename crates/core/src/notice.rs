@@ -15,6 +15,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::attention::{TaskView, attention};
+use crate::hint::NextCommand;
 use crate::id::{ProjectId, TaskId};
 use crate::state::{PauseReason, State};
 use crate::task::Task;
@@ -197,7 +198,7 @@ impl Notice {
             last.state.kind()
         );
         let evidence = format!("{}/{}", last.id, last.since.0);
-        let command = Some(String::from("woodward status --all"));
+        let command = Some(NextCommand::StatusAll.to_string());
         Self {
             key: format!("{}/{}/{evidence}", last.project, Reason::AllDone),
             task: None,
@@ -291,6 +292,9 @@ fn held(task: &Task, commit: &crate::id::CommitId, hold: &Note) -> Notice {
     // Which files are in the way may change; that something is in the way is told once a result.
     let what = hold.as_str().split(':').next().unwrap_or_default();
     let evidence = format!("{commit}/{what}");
-    let command = format!("woodward show {}", task.name);
+    let command = NextCommand::Show {
+        task: task.name.clone(),
+    }
+    .to_string();
     Notice::about(task, Reason::Held, &evidence, hold.clone(), Some(command))
 }

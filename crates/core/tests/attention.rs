@@ -189,6 +189,9 @@ fn every_state_has_its_reason_and_its_command() {
             if let Some(command) = command {
                 assert!(command.starts_with("woodward "), "{command}");
                 assert!(command.contains(task.name.as_str()), "{command}");
+                // `show` prints this command: it must lead further.
+                let itself = format!("woodward show {}", task.name);
+                assert_ne!(command, itself, "{state:?}");
             }
         }
     }

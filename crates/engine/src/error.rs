@@ -6,6 +6,7 @@ use thiserror::Error;
 use woodward_api::{Code, Problem};
 use woodward_core::disk::DiskFull;
 use woodward_core::event::Fault;
+use woodward_core::hint::{Hint, NextCommand};
 use woodward_core::{IllegalTransition, Note, Refusal};
 use woodward_store::StoreError;
 
@@ -132,7 +133,7 @@ impl EngineError {
 impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         let message = error.to_string();
-        let with = |code, hint: Option<String>| {
+        let with = |code, hint: Option<Hint>| {
             let problem = Self::new(code, message.clone());
             match hint {
                 Some(hint) => problem.hint(hint),
@@ -146,19 +147,25 @@ impl From<EngineError> for Problem {
             EngineError::Git(git) => with(Code::Unavailable, git.hint()),
             EngineError::Process(_) => with(
                 Code::Unavailable,
-                Some("see what is wrong: woodward doctor".into()),
+                Some(NextCommand::Doctor.purpose("see what is wrong")),
             ),
-            EngineError::Config(config) => with(Code::Usage, config.hint().map(str::to_owned)),
+            EngineError::Config(config) => {
+                let advice = config.hint().map(str::to_owned);
+                with(Code::Usage, advice.map(Hint::from))
+            }
             EngineError::Repository(open) => with(Code::Usage, open.hint()),
-            EngineError::Agent(agent) => with(Code::Usage, Some(agent.hint())),
+            EngineError::Agent(agent) => with(Code::Usage, Some(agent.hint().into())),
             EngineError::DiskFull(_) => with(
                 Code::Unavailable,
-                Some("free some space; see how much there is: woodward doctor".into()),
+                Some(NextCommand::Doctor.purpose("free some space; see how much there is")),
             ),
-            EngineError::Setup(_) => with(Code::Unavailable, None),
+            EngineError::Setup(_) => with(
+                Code::Unavailable,
+                Some("repair `worktree.setup` in woodward.yaml and commit it".into()),
+            ),
             EngineError::File { .. } => with(
                 Code::Unavailable,
-                Some("check the disk and its permissions: woodward doctor".into()),
+                Some(NextCommand::Doctor.purpose("check the disk and its permissions")),
             ),
         }
     }
@@ -169,7 +176,7 @@ const fn git_fault(error: &GitError) -> Fault {
     match error {
         GitError::PathTaken(_)
         | GitError::BranchTaken { .. }
-        | GitError::NoBase(_)
+        | GitError::NoBase { .. }
         | GitError::Refused { .. }
         | GitError::Missing(_)
         | GitError::NoSuchCommit { .. } => Fault::NeedsPerson,

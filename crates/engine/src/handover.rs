@@ -11,6 +11,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
+use woodward_core::hint::NextCommand;
 use woodward_core::{ProjectId, TaskName};
 
 use crate::config::EnvRules;
@@ -116,7 +117,8 @@ pub(crate) fn missing_text(missing: &[String], task: &TaskName) -> String {
         [name] => (name.clone(), "is", "it"),
         names => (names.join(", "), "are", "them"),
     };
-    format!("{names} {verb} not set: export {them}, then `woodward retry {task}`")
+    let retry = NextCommand::Retry { task: task.clone() };
+    format!("{names} {verb} not set: export {them}, then `{retry}`")
 }
 
 #[cfg(test)]

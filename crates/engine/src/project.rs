@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use woodward_api::{Code, Problem, ProjectView};
+use woodward_core::hint::NextCommand;
 use woodward_core::risk::{self, FileSizeLimits, Signal, Touched, signals};
 use woodward_core::{CommitId, Epoch, ProjectId, Task, TaskName};
 use woodward_store as store;
@@ -57,7 +58,13 @@ struct Remembered {
 
 impl Project {
     /// Opens a known project's repository.
-    pub(crate) async fn open(record: store::Project, paths: &Paths, git: &Door) -> Result<Self> {
+    /// `base` counts only for one that is opened for the first time.
+    pub(crate) async fn open(
+        record: store::Project,
+        paths: &Paths,
+        git: &Door,
+        base: Option<&str>,
+    ) -> Result<Self> {
         let repo = Repo::discover(git, Path::new(&record.root)).await?;
         let file = paths
             .state()
@@ -66,7 +73,10 @@ impl Project {
         let base = match files::load_json::<Remembered>(&file) {
             Some(remembered) => remembered.base,
             None => {
-                let base = repo.default_base().await?;
+                let base = match base {
+                    Some(base) => base.to_owned(),
+                    None => repo.default_base().await?,
+                };
                 files::save_json(&file, &Remembered { base: base.clone() })
                     .map_err(EngineError::file(file.display().to_string()))?;
                 base
@@ -104,6 +114,11 @@ impl Project {
     /// The person's checkout.
     pub(crate) fn root(&self) -> &Path {
         self.repo.root()
+    }
+
+    /// Whether it was made with this base.
+    pub(crate) fn starts_from(&self, base: &str) -> bool {
+        self.base == base
     }
 
     /// The branch tasks start from and land on unless they say otherwise.
@@ -390,6 +405,6 @@ pub(crate) fn unknown(directory: &Path) -> EngineError {
             Code::NotFound,
             format!("{} belongs to no project", directory.display()),
         )
-        .hint("make its repository one: woodward init"),
+        .hint(NextCommand::Init.purpose("make its repository one")),
     )
 }

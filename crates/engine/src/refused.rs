@@ -1,6 +1,7 @@
 //! What a person is told when the core refuses: a sentence, and what to type next. Pure.
 
 use woodward_api::{Code, Problem};
+use woodward_core::hint::{Hint, NextCommand, Word};
 use woodward_core::step::What;
 use woodward_core::{IllegalTransition, Refusal, StateKind, TaskName};
 
@@ -12,6 +13,7 @@ pub(crate) fn problem(illegal: &IllegalTransition) -> Problem {
         fact,
         refusal,
     } = illegal;
+    let task = name.clone();
     let wrong = |message: String| Problem::new(Code::WrongState, message);
     match refusal {
         Refusal::WrongState => {
@@ -30,42 +32,46 @@ pub(crate) fn problem(illegal: &IllegalTransition) -> Problem {
             problem.hint(next(name, *state))
         }
         Refusal::LandingUnderWay => wrong(format!("{name}: {refusal}"))
-            .hint(format!("wait for it: woodward wait {name} --until landed")),
+            .hint(NextCommand::WaitLanded { task }.purpose("wait for it")),
         Refusal::BudgetReached(limit) => {
-            let more = limit.raised();
+            let budget = Word(limit.raised());
+            let larger = NextCommand::ResumeWithBudget {
+                task: task.clone(),
+                budget,
+            };
+            let purpose = "or commit a larger `budget` in woodward.yaml, then";
             Problem::new(Code::Limit, format!("{name}: {refusal}"))
-                .hint(format!("woodward resume {name} --budget {more}"))
-                .hint(format!(
-                    "or commit a larger `budget` in woodward.yaml, then: woodward resume {name}"
-                ))
+                .hint(larger)
+                .hint(NextCommand::Resume { task }.purpose(purpose))
         }
         Refusal::TooManyMessages(_) => Problem::new(Code::Limit, format!("{name}: {refusal}"))
-            .hint(format!("see what it is at: woodward logs {name}")),
+            .hint(NextCommand::Logs { task }.purpose("see what it is at")),
         Refusal::Outdated(What::Commit) => wrong(format!("{name} has another commit by now"))
-            .hint(format!("look at it first: woodward diff {name}")),
+            .hint(NextCommand::Diff { task }.purpose("look at it first")),
         Refusal::Outdated(What::Question) => wrong(format!("{name} no longer asks that"))
-            .hint(format!("see how it stands: woodward show {name}")),
+            .hint(NextCommand::Show { task }.purpose("see how it stands")),
         _ => wrong(format!("{name} is {state}: {refusal}"))
-            .hint(format!("see how it stands: woodward show {name}")),
+            .hint(NextCommand::Show { task }.purpose("see how it stands")),
     }
 }
 
 /// What is to be done first with a task in this state.
-pub(crate) fn next(name: &TaskName, state: StateKind) -> String {
+pub(crate) fn next(name: &TaskName, state: StateKind) -> Hint {
+    let task = name.clone();
     match state {
-        StateKind::Draft => format!("say what to do first: woodward prompt {name} \"…\""),
-        StateKind::Queued => format!("see what it waits for: woodward show {name}"),
+        StateKind::Draft => NextCommand::Prompt { task }.purpose("say what to do first"),
+        StateKind::Queued => NextCommand::Show { task }.purpose("see what it waits for"),
         StateKind::Preparing | StateKind::Working | StateKind::Verifying => {
-            format!("wait for its result: woodward wait {name} --until review")
+            NextCommand::WaitReview { task }.purpose("wait for its result")
         }
-        StateKind::Waiting => format!("answer it first: woodward answer {name}"),
-        StateKind::Review => format!("look at its result: woodward diff {name}"),
-        StateKind::Landing => "see when it lands: woodward queue".into(),
-        StateKind::Landed => format!("take it back: woodward undo {name}"),
-        StateKind::Paused => format!("let it go on first: woodward resume {name}"),
-        StateKind::Failed => format!("see why: woodward show {name}"),
-        StateKind::Cancelled => format!("bring it back first: woodward undo {name}"),
-        StateKind::Superseded => format!("see what took its place: woodward show {name}"),
+        StateKind::Waiting => NextCommand::Answer { task }.purpose("answer it first"),
+        StateKind::Review => NextCommand::Diff { task }.purpose("look at its result"),
+        StateKind::Landing => NextCommand::Queue.purpose("see when it lands"),
+        StateKind::Landed => NextCommand::Undo { task }.purpose("take it back"),
+        StateKind::Paused => NextCommand::Resume { task }.purpose("let it go on first"),
+        StateKind::Failed => NextCommand::Show { task }.purpose("see why"),
+        StateKind::Cancelled => NextCommand::Undo { task }.purpose("bring it back first"),
+        StateKind::Superseded => NextCommand::Show { task }.purpose("see what took its place"),
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
+use woodward_core::hint::NextCommand;
 use woodward_core::{Millis, Note, TaskName};
 
 use crate::config::Config;
@@ -107,8 +108,9 @@ impl SetupFailed {
             ended,
             output,
         } = self;
+        let logs = NextCommand::LogsSetup { task: task.clone() };
         Note::from(format!(
-            "setup command `{command}` {ended} (whole output: woodward logs {task} --setup): {output}"
+            "setup command `{command}` {ended} (whole output: {logs}): {output}"
         ))
     }
 }

@@ -143,7 +143,7 @@ pub(crate) async fn recover(inner: &Arc<Inner>) -> Result<()> {
     notify::begin(inner).await?;
     for record in inner.store.load_projects().await? {
         let id = record.id;
-        match Project::open(record, &inner.options.paths, &inner.git).await {
+        match Project::open(record, &inner.options.paths, &inner.git, None).await {
             Ok(project) => {
                 let project = Arc::new(project);
                 match project.repo.sweep_locks().await {

@@ -6,6 +6,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use woodward_core::hint::NextCommand;
 use woodward_core::notice::{Level, Notice};
 
 /// The version of the JSON that webhooks and commands get.
@@ -67,7 +68,7 @@ impl Message {
         if self.notices.len() > SHOWN_MAX {
             lines.push(Line {
                 text: format!("and {} more", self.notices.len() - SHOWN_MAX),
-                command: Some("woodward status".into()),
+                command: Some(NextCommand::Status.to_string()),
             });
         }
         lines

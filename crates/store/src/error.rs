@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 use woodward_core::event::Fault;
+use woodward_core::hint::{Hint, NextCommand};
 use woodward_core::{Epoch, IllegalTransition, IntentId, TaskName, WorkerId};
 
 /// The result of a store operation.
@@ -148,32 +149,31 @@ impl StoreError {
     }
 
     /// What a person can do about it, where there is something.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<Hint> {
         Some(match self {
-            Self::NotFound { .. } => "list what there is: woodward status".into(),
-            Self::NameTaken { name } => {
-                format!("look at it: woodward show {name}; or choose another name")
+            Self::NotFound { .. } => NextCommand::StatusAll.purpose("list what there is"),
+            Self::NameTaken { name } | Self::KeyReused { name, .. } => {
+                let task = name.clone();
+                NextCommand::Show { task }.purpose("look at it")
             }
-            Self::KeyReused { name, .. } => format!("look at it: woodward show {name}"),
             Self::Cycle { .. } => "leave out one `--after` of the cycle".into(),
             Self::Held { .. } | Self::IntentPending { .. } => {
-                "wait for it to end, or look: woodward status".into()
+                NextCommand::Status.purpose("wait for it to end, or look")
             }
             Self::InUse { pid, .. } => {
-                format!("use the running daemon, or stop process {pid} first: woodward down")
+                let purpose = format!("use the running daemon, or stop process {pid} first");
+                NextCommand::Down.purpose(purpose)
             }
             Self::NetworkFileSystem { .. } => {
                 "put the state on a local disk (WOODWARD_STATE_DIR), or use PostgreSQL".into()
             }
             Self::NewerSchema { .. } => "use the newer woodward that wrote it".into(),
             Self::CommitUnknown | Self::Unavailable(_) => {
-                "check that the database runs, then try again: woodward doctor".into()
+                NextCommand::Doctor.purpose("check that the database runs, then try again")
             }
             Self::DiskFull => "free some space; nothing was lost".into(),
-            Self::Poisoned(_) => {
-                "check the disk, then restart: woodward down && woodward up".into()
-            }
-            Self::Corrupt { .. } => "see what is wrong: woodward doctor".into(),
+            Self::Poisoned(_) => NextCommand::Restart.purpose("check the disk, then restart"),
+            Self::Corrupt { .. } => NextCommand::Doctor.purpose("see what is wrong"),
             _ => return None,
         })
     }

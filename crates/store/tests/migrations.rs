@@ -177,7 +177,7 @@ fn assert_newer(refused: &StoreError) {
     );
     let text = refused.to_string();
     assert!(text.contains(&SCHEMA_VERSION.to_string()), "{text}");
-    let hint = refused.hint().expect("says what to do");
+    let hint = refused.hint().expect("says what to do").to_string();
     assert!(hint.contains("newer woodward"), "{hint}");
 }
 

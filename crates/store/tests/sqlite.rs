@@ -42,7 +42,13 @@ async fn a_second_daemon_is_refused_and_told_who_is_there() {
         matches!(&refused, StoreError::InUse { pid, .. } if *pid == own),
         "{refused}"
     );
-    assert!(refused.hint().expect("a hint").contains("woodward down"));
+    assert!(
+        refused
+            .hint()
+            .expect("a hint")
+            .to_string()
+            .contains("woodward down")
+    );
     drop(first);
     SqliteStore::open(&path).expect("is free again");
 }

@@ -53,9 +53,7 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
     })
     .await?;
     let root = stage.repo();
-    let project = OpenProject {
-        root: root.display().to_string(),
-    };
+    let project = OpenProject::at(root.display().to_string());
     let opened = engine.open_project(&project).await;
     opened.map_err(|problem| anyhow::anyhow!("{}", problem.message))?;
     narrate(&format!(

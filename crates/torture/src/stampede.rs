@@ -32,7 +32,7 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
     daemon.ready(&stage).await?;
     let client = stage.client();
     let root = stage.repo().to_string_lossy().into_owned();
-    client.open_project(&OpenProject { root }).await?;
+    client.open_project(&OpenProject::at(root)).await?;
     let names: BTreeSet<String> = (0..options.tasks).map(|n| format!("t-{n}")).collect();
     let drafts = names.iter().enumerate().map(|(n, name)| TaskDraft {
         name: name.clone(),

@@ -91,7 +91,7 @@ async fn torture(
     let mut daemon = Daemon::start(stage)?;
     daemon.ready(stage).await?;
     let root = stage.repo().to_string_lossy().into_owned();
-    stage.client().open_project(&OpenProject { root }).await?;
+    stage.client().open_project(&OpenProject::at(root)).await?;
     let creator = creator::start(Arc::clone(stage), seed, OPEN);
     let waves = waves::start(stage, seed);
     let rewriter = rewriter::start(stage, seed);

@@ -4,6 +4,7 @@ use std::io;
 
 use woodward_api::client::ClientError;
 use woodward_api::{Code, Problem};
+use woodward_core::hint::{Hint, NextCommand};
 use woodward_core::name::BadName;
 
 use crate::exit::Exit;
@@ -61,7 +62,7 @@ impl Failure {
 
     /// The same with one more hint.
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.problem = self.problem.map(|problem| problem.hint(hint));
         self
     }
@@ -79,17 +80,17 @@ impl From<ClientError> for Failure {
             ClientError::Problem(problem) => problem.into(),
             ClientError::Unreachable { .. } => Self::new(
                 Exit::Unreachable,
-                Problem::new(Code::Unavailable, error.to_string()).hint("woodward up"),
+                Problem::new(Code::Unavailable, error.to_string()).hint(NextCommand::Up),
             ),
             ClientError::Lost { .. } => Self::new(
                 Exit::Unreachable,
                 Problem::new(Code::Unavailable, error.to_string())
-                    .hint("see whether it was done: woodward status"),
+                    .hint(NextCommand::Status.purpose("see whether it was done")),
             ),
             ClientError::BadAnswer { .. } => Self::new(
                 Exit::Internal,
                 Problem::new(Code::Internal, error.to_string())
-                    .hint("if the daemon is of another version: woodward down, then woodward up"),
+                    .hint(NextCommand::Restart.purpose("if the daemon is of another version")),
             ),
         }
     }

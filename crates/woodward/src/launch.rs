@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use woodward_api::{Code, Health, Problem};
+use woodward_core::hint::NextCommand;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -121,7 +122,7 @@ fn with_log(session: &Session, message: String) -> Failure {
         Exit::Unreachable,
         Problem::new(Code::Unavailable, message)
             .hint(format!("its log: {}", log.display()))
-            .hint("see it run: woodward up --foreground"),
+            .hint(NextCommand::UpForeground.purpose("see it run")),
     )
 }
 

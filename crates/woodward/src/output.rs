@@ -173,9 +173,10 @@ impl Output {
     }
 
     /// What to type next.
-    pub(crate) fn hints(&self, hints: &[String]) {
+    pub(crate) fn hints<T: ToString>(&self, hints: &[T]) {
         if !self.manner.quiet && !self.manner.json {
-            narrate(&problem::hints(hints, self.narration));
+            let hints: Vec<String> = hints.iter().map(ToString::to_string).collect();
+            narrate(&problem::hints(&hints, self.narration));
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use woodward_api::client::{Client, ClientError};
 use woodward_api::{Code, HandOver, Problem};
 use woodward_core::TaskName;
-use woodward_core::hint::shell_word;
+use woodward_core::hint::{NextCommand, Word};
 use woodward_engine::paths::{Paths, StateDirError};
 use woodward_engine::supervise::MARK;
 
@@ -129,7 +129,7 @@ impl Session {
                 Code::NotFound,
                 "`-` means the last task, and no task was named here yet",
             )
-            .hint("woodward status")
+            .hint(NextCommand::Status)
             .into()
         })
     }
@@ -206,12 +206,11 @@ impl Session {
 fn no_state_dir(error: StateDirError) -> Failure {
     let failure = Failure::usage(error.to_string());
     let StateDirError::Relative { given } = &error else {
-        return failure.hint("name one: export WOODWARD_STATE_DIR=\"$PWD/.woodward-state\"");
+        return failure.hint("set HOME, or WOODWARD_STATE_DIR to an absolute path");
     };
     let here = std::env::current_dir().unwrap_or_default();
-    let absolute = here.join(given).to_string_lossy().into_owned();
-    let absolute = shell_word(&absolute);
-    failure.hint(format!("export WOODWARD_STATE_DIR={absolute}"))
+    let directory = Word::from(&here.join(given).display());
+    failure.hint(NextCommand::SetStateDir { directory })
 }
 
 /// Neither an agent nor a gate must start the daemon: it would end with their processes.

@@ -57,7 +57,7 @@ fn problem(error: &clap::Error, args: &[OsString]) -> Problem {
         .flat_map(str::lines)
         .filter_map(|line| line.trim_start().strip_prefix("tip: "));
     let problem = Problem::new(Code::Usage, message);
-    let problem = tips.fold(problem, Problem::hint);
+    let problem = tips.fold(problem, |problem, tip| problem.hint(tip.to_owned()));
     problem.hint(format!("{command} --help"))
 }
 

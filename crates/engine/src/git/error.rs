@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use woodward_core::CommitId;
+use woodward_core::hint::{Hint, NextCommand, Word};
 
 /// Why a git operation failed.
 #[derive(Debug, Error)]
@@ -123,37 +124,49 @@ pub enum GitError {
         limit: usize,
     },
     /// No branch to start from was found.
-    #[error("{} is on no branch, and has neither `main` nor `master`", .0.display())]
-    NoBase(PathBuf),
+    #[error("{} is on no branch, and has neither `main` nor `master`", repo.display())]
+    NoBase {
+        /// The repository.
+        repo: PathBuf,
+        /// The branch that was committed to last, if there is any.
+        branch: Option<String>,
+    },
 }
 
 impl GitError {
     /// The next thing to do, where there is one.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Missing(_) => {
-                Some("install git 2.38 or newer and make sure it is on PATH".into())
+    pub fn hint(&self) -> Option<Hint> {
+        let advice: String = match self {
+            Self::NoBase { branch, .. } => {
+                return Some(match branch {
+                    Some(branch) => {
+                        let branch = Word::from(branch);
+                        NextCommand::InitWithBase { branch }.into()
+                    }
+                    None => "make a branch: git switch -c main".into(),
+                });
             }
-            Self::NoSuchCommit { repo, .. } => Some(format!(
+            Self::Missing(_) => "install git 2.38 or newer and make sure it is on PATH".into(),
+            Self::NoSuchCommit { repo, .. } => format!(
                 "see which revisions there are: git -C {} log --oneline --all -n 20",
                 repo.display()
-            )),
-            Self::PathTaken(path) => Some(format!(
+            ),
+            Self::PathTaken(path) => format!(
                 "move it away, or give the task another name: mv {0} {0}.old",
                 path.display()
-            )),
-            Self::BranchTaken { branch, .. } => Some(format!(
+            ),
+            Self::BranchTaken { branch, .. } => format!(
                 "rename it, or give the task another name: git branch -m {branch} {branch}-old"
-            )),
-            Self::Gone(_) => Some("the commits are still on the task's branch".into()),
-            Self::Locked { path, .. } => Some(format!(
+            ),
+            Self::Gone(_) => "the commits are still on the task's branch".into(),
+            Self::Locked { path, .. } => format!(
                 "wait for that process to end; if none is left: rm {}",
                 path.display()
-            )),
-            Self::NoBase(_) => Some("name the branch to start from with --base <branch>".into()),
-            Self::TimedOut { .. } => Some("try again when the machine is less busy".into()),
-            _ => None,
-        }
+            ),
+            Self::TimedOut { .. } => "try again when the machine is less busy".into(),
+            _ => return None,
+        };
+        Some(advice.into())
     }
 
     pub(crate) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {

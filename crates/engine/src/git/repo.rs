@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use tokio::sync::{Mutex, OnceCell};
+use woodward_core::hint::Hint;
 use woodward_core::{CommitId, TreeId};
 
 use super::door::{Door, Git, VERSION_MIN};
@@ -69,26 +70,26 @@ pub enum OpenError {
 
 impl OpenError {
     /// The next thing to do.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotARepository(dir) => Some(format!(
+    pub fn hint(&self) -> Option<Hint> {
+        let advice: String = match self {
+            Self::Git(error) => return error.hint(),
+            Self::NotARepository(dir) => format!(
                 "go to your repository, or make one: git init {}",
                 dir.display()
-            )),
-            Self::Bare(dir) => Some(format!(
+            ),
+            Self::Bare(dir) => format!(
                 "work in a clone with a checkout: git clone {}",
                 dir.display()
-            )),
+            ),
             Self::Empty(_) => {
-                Some("make a first commit: git commit --allow-empty -m 'First commit'".into())
+                "make a first commit: git commit --allow-empty -m 'First commit'".into()
             }
-            Self::TooOld(_) => Some("install a newer git".into()),
-            Self::Unreadable { dir, .. } => Some(format!(
-                "see what git says: git -C {} status",
-                dir.display()
-            )),
-            Self::Git(error) => error.hint(),
-        }
+            Self::TooOld(_) => "install a newer git".into(),
+            Self::Unreadable { dir, .. } => {
+                format!("see what git says: git -C {} status", dir.display())
+            }
+        };
+        Some(advice.into())
     }
 }
 
@@ -263,11 +264,25 @@ impl Repo {
                     .map(|name| format!("refs/heads/{name}^{{commit}}")),
             )
             .await?;
-        candidates
-            .into_iter()
-            .zip(tips)
-            .find_map(|(name, tip)| tip.map(|_| name))
-            .ok_or_else(|| GitError::NoBase(self.root().to_owned()))
+        let found = candidates.into_iter().zip(tips);
+        let found = found.into_iter().find_map(|(name, tip)| tip.map(|_| name));
+        if let Some(base) = found {
+            return Ok(base);
+        }
+        let newest = self
+            .git([
+                "for-each-ref",
+                "--sort=-committerdate",
+                "--count=1",
+                "--format=%(refname:short)",
+                "refs/heads",
+            ])
+            .text()
+            .await?;
+        Err(GitError::NoBase {
+            repo: self.root().to_owned(),
+            branch: (!newest.is_empty()).then_some(newest),
+        })
     }
 
     /// The commit that a revision names.

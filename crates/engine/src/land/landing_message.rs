@@ -113,7 +113,7 @@ pub(crate) fn check(source: &str) -> Result<(), BadTemplate> {
         .collect();
     unknown.sort_unstable();
     if let Some(name) = unknown.first() {
-        let hint = match nearest(name, NAMES.into_iter()) {
+        let hint = match nearest(name, NAMES) {
             Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
             None => format!("the values are {}", NAMES.join(", ")),
         };

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use woodward_core::hint::NextCommand;
 use woodward_core::reaction::{Deed, Trigger};
 use woodward_core::state::RejectionSource;
 use woodward_core::{
@@ -338,16 +339,19 @@ impl Work<'_> {
     /// Leaves word for whoever tells people.
     async fn notify(&self, task: Option<&Task>, reason: &str) -> Result<Done> {
         let key = format!("notice/{}", self.key);
+        let show = |task: &Task| NextCommand::Show {
+            task: task.name.clone(),
+        };
         let (text, level, command) = if reason == "escalation" {
             (
                 self.escalated(),
                 "urgent",
-                task.map(|t| format!("woodward show {}", t.name)),
+                task.map(|task| show(task).to_string()),
             )
         } else {
             let command = match task {
-                Some(task) => format!("woodward show {}", task.name),
-                None => "woodward status".into(),
+                Some(task) => show(task).to_string(),
+                None => NextCommand::Status.to_string(),
             };
             (self.said(), "normal", Some(command))
         };

@@ -3,6 +3,7 @@
 use woodward_agents::Reply;
 use woodward_api::{Answer, Approve, Code, Done, MergeTask, Problem, ResumeTask, Text};
 use woodward_core::budget::Budget;
+use woodward_core::hint::{Hint, NextCommand};
 use woodward_core::reaction::{Deed, Trigger};
 use woodward_core::state::{Approver, RejectionSource};
 use woodward_core::{CommitId, Fact, MessageId, Millis, Note, RunId, State, StateKind, Task};
@@ -30,9 +31,9 @@ impl Engine {
         let found = self.find(wanted).await?;
         let name = found.task.name.clone();
         if found.task.state.kind().is_finished() {
-            return Err(over(&found.task).hint(format!(
-                "start a new one: woodward create {name}-2 -p \"…\""
-            )));
+            let task = self.free_task_name(&found.task, name.as_str()).await?;
+            let create = NextCommand::Create { task };
+            return Err(over(&found.task).hint(create.purpose("start a new one")));
         }
         if let Some(problem) = only_in_terminal(&found.task) {
             return Err(problem);
@@ -40,7 +41,7 @@ impl Engine {
         if let State::Waiting { .. } = found.task.state {
             return Err(
                 Problem::new(Code::WrongState, format!("{name} waits for an answer"))
-                    .hint(format!("answer it first: woodward answer {name}")),
+                    .hint(NextCommand::Answer { task: name }.purpose("answer it first")),
             );
         }
         let message = self.post(&found.task, text.text, "the prompt").await?;
@@ -58,7 +59,10 @@ impl Engine {
             )
             .await?;
         Ok(if was_draft {
-            hint(done, format!("watch it: woodward logs -f {name}"))
+            hint(
+                done,
+                NextCommand::LogsFollow { task: name }.purpose("watch it"),
+            )
         } else {
             done
         })
@@ -77,7 +81,7 @@ impl Engine {
             return Err(problem.hint(if kind.is_finished() {
                 refused::next(&name, kind)
             } else {
-                format!("tell it something: woodward prompt {name} \"…\"")
+                NextCommand::Prompt { task: name }.purpose("tell it something")
             }));
         };
         if let Some(problem) = only_in_terminal(&found.task) {
@@ -165,7 +169,7 @@ impl Engine {
                 let done = self.tell(found, Fact::Approved { commit }, message).await?;
                 Ok(hint(
                     done,
-                    format!("wait for it: woodward wait {name} --until landed"),
+                    NextCommand::WaitLanded { task: name }.purpose("wait for it"),
                 ))
             }
             State::Landed { commit, .. } => {
@@ -180,7 +184,7 @@ impl Engine {
                     Code::Conflict,
                     format!("{name} is queued for landing with another commit, {queued}"),
                 )
-                .hint(format!("take it out first: woodward queue drop {name}")))
+                .hint(NextCommand::QueueDrop { task: name }.purpose("take it out first")))
             }
             State::Landing {
                 approval,
@@ -227,7 +231,7 @@ impl Engine {
         remarks::sent(&self.inner, message, remarks).await?;
         Ok(match sent {
             0 => done,
-            1 => hint(done, "1 remark went with it".into()),
+            1 => hint(done, "1 remark went with it"),
             sent => hint(done, format!("{sent} remarks went with it")),
         })
     }
@@ -249,7 +253,10 @@ impl Engine {
         };
         let message = format!("{name} is paused; its work stays where it is");
         let done = self.tell(found, fact, message).await?;
-        Ok(hint(done, format!("go on: woodward resume {name}")))
+        Ok(hint(
+            done,
+            NextCommand::Resume { task: name }.purpose("go on"),
+        ))
     }
 
     /// Lets a paused task go on, or one start that waits for another that touches the same.
@@ -285,7 +292,7 @@ impl Engine {
             let message = format!("{name} no longer waits for {}", dropped.join(", "));
             let hint_text = match found.task.state {
                 State::Draft => refused::next(name, StateKind::Draft),
-                _ => format!("see what comes next: woodward show {name}"),
+                _ => NextCommand::Show { task: name.clone() }.purpose("see what comes next"),
             };
             return Ok(hint(self.done(found, message).await?, hint_text));
         }
@@ -393,7 +400,7 @@ impl Engine {
             Code::WrongState,
             format!("{name} has not failed, it is {kind}"),
         )
-        .hint(format!("see how it stands: woodward show {name}")))
+        .hint(NextCommand::Show { task: name }.purpose("see how it stands")))
     }
 
     /// Stores a text for a task.
@@ -441,12 +448,12 @@ fn dependency<'a>(task: &Task, known: &'a [Task], wanted: &str) -> Result<&'a Ta
             format!("{name} does not depend on `{wanted}`"),
         );
         return Err(if names.is_empty() {
-            problem.hint(format!(
-                "it depends on no task; see how it stands: woodward show {name}"
-            ))
+            let show = NextCommand::Show { task: name.clone() };
+            problem.hint(show.purpose("it depends on no task; see how it stands"))
         } else {
             let names = names.join(", ");
-            problem.hint(format!("it depends on {names}: woodward show {name}"))
+            let show = NextCommand::Show { task: name.clone() };
+            problem.hint(show.purpose(format!("it depends on {names}")))
         });
     };
     if task.blockers.contains_key(&on.id) {
@@ -457,11 +464,11 @@ fn dependency<'a>(task: &Task, known: &'a [Task], wanted: &str) -> Result<&'a Ta
         Code::WrongState,
         format!("{name} does not wait for {on}: it has landed"),
     )
-    .hint(format!("see how it stands: woodward show {name}")))
+    .hint(NextCommand::Show { task: name.clone() }.purpose("see how it stands")))
 }
 
-pub(super) fn hint(mut done: Done, hint: String) -> Done {
-    done.hints.push(hint);
+pub(super) fn hint(mut done: Done, hint: impl Into<Hint>) -> Done {
+    done.hints.push(hint.into().to_string());
     done
 }
 

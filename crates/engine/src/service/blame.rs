@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use woodward_api::{BlamePart, BlameTask, BlameView, Code, CostAmount, Problem, RunCost};
+use woodward_core::hint::{NextCommand, Word};
 use woodward_core::{CommitId, IntentId, Task, TaskName, Timestamp};
 
 use super::Answered;
@@ -42,7 +43,9 @@ impl Engine {
                 Code::NotFound,
                 format!("there is no line {line}: {} {count}", file.display()),
             )
-            .hint(format!("woodward blame {}", file.display())));
+            .hint(NextCommand::Blame {
+                file: Word::from(&file.display()),
+            }));
         }
         Ok(self.blamed(&project, &file, lines, line).await?)
     }

@@ -5,8 +5,9 @@ use std::io::Read as _;
 use std::path::Path;
 
 use woodward_api::{Code, CommentView, Done, NewComment, Problem};
+use woodward_core::hint::{Hint, NextCommand};
 use woodward_core::reaction::{Hand, Occurrence, Trigger};
-use woodward_core::{Actor, TaskName};
+use woodward_core::{Actor, State, Task, TaskName};
 use woodward_store::{EntryFilter, EntryKind, EntryState, RecordEntries, fresh_uuid};
 
 use super::act::{hint, over};
@@ -50,8 +51,7 @@ impl Engine {
         let waiting = unsent(&self.inner, found.task.id).await?.len();
         if waiting >= WAITING_MAX {
             let what = format!("{waiting} remarks wait already");
-            return Err(Problem::new(Code::Limit, what)
-                .hint(format!("send them first: woodward reject {name}")));
+            return Err(Problem::new(Code::Limit, what).hint(send(&found.task, "send them first")));
         }
         let entry = remark(&found.task, &fresh_uuid().to_string(), &comment);
         let mut entries = vec![entry];
@@ -72,13 +72,11 @@ impl Engine {
             .await
             .map_err(EngineError::from)?;
         self.inner.react.notify_one();
+        let next = send(&found.task, "send what is noted to its agent");
         let done = self
             .done(found, format!("noted for {name}: {}", comment.shown()))
             .await?;
-        Ok(hint(
-            done,
-            format!("send what is noted to its agent: woodward reject {name}"),
-        ))
+        Ok(hint(done, next))
     }
 
     /// The remarks on a task's work, oldest first.
@@ -122,11 +120,15 @@ impl Engine {
         if said.trim().is_empty() && remarks.is_empty() {
             let name = &found.task.name;
             return Err(EngineError::Problem(
-                empty_text("what should change")
-                    .hint(format!("say it: woodward reject {name} -m \"…\""))
-                    .hint(format!(
-                        "or remark on a line first: woodward comment {name} src/a.rs:3 -m \"…\""
-                    )),
+                Problem::new(
+                    Code::Usage,
+                    format!("nothing says what should change in {name}"),
+                )
+                .hint(NextCommand::Reject { task: name.clone() }.purpose("say it"))
+                .hint(
+                    NextCommand::Comment { task: name.clone() }
+                        .purpose("or note remarks first, which `reject` sends"),
+                ),
             ));
         }
         let place = Place {
@@ -149,6 +151,19 @@ impl Engine {
             None => plain(said, remarks.iter().map(|(_, comment)| comment)),
         };
         Ok((words, remarks.into_iter().map(|(key, _)| key).collect()))
+    }
+}
+
+/// How remarks reach the agent: a result is rejected; without one they are sent by a later
+/// rejection, which is only possible once there is a result.
+fn send(task: &Task, purpose: &'static str) -> Hint {
+    let name = task.name.clone();
+    match task.state {
+        State::Review { .. } | State::Landing { intent: None, .. } => {
+            NextCommand::RejectWithComments { task: name }.purpose(purpose)
+        }
+        _ => NextCommand::WaitReview { task: name }
+            .purpose("`reject` sends what is noted once there is a result; wait for it"),
     }
 }
 
@@ -221,13 +236,13 @@ fn check_location(
     let Some(lines) = line_counts.iter().max() else {
         let what = format!("there is no file `{file}` in {task}");
         return Err(Problem::new(Code::NotFound, what)
-            .hint(format!("see what it changed: woodward diff {task} --stat")));
+            .hint(NextCommand::DiffStat { task: task.clone() }.purpose("see what it changed")));
     };
     match line {
         Some(line) if line > *lines => {
             let what = format!("`{file}` of {task} has no line {line}: it has {lines}");
             Err(Problem::new(Code::Usage, what)
-                .hint(format!("see its lines: woodward diff {task}")))
+                .hint(NextCommand::Diff { task: task.clone() }.purpose("see its lines")))
         }
         _ => Ok(()),
     }

@@ -228,8 +228,7 @@ impl Engine {
     /// When a name makes no sense, or a base is not there.
     pub async fn check_overlap(&self, root: &Path, request: CreateTasks) -> Answered<OverlapCheck> {
         if request.tasks.is_empty() {
-            return Err(Problem::new(Code::Usage, "no task is named")
-                .hint("name some: woodward create -f plan.md --check"));
+            return Err(Problem::new(Code::Usage, "no task is named").hint("name at least one"));
         }
         Ok(self.load_check(root, request).await?)
     }

@@ -97,8 +97,7 @@ impl Engine {
     /// Everything about a request that can be checked before something is written.
     async fn prepare_creation(&self, root: &Path, request: CreateTasks) -> Answered<Creation> {
         if request.tasks.is_empty() {
-            return Err(Problem::new(Code::Usage, "no task is named")
-                .hint("name one: woodward create fix-login -p \"…\""));
+            return Err(Problem::new(Code::Usage, "no task is named").hint("name at least one"));
         }
         let project = self.project_of(root).await?;
         let config = project.load_config().await?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use woodward_api::{Code, Problem};
+use woodward_core::hint::NextCommand;
 use woodward_core::{ProjectId, Task};
 
 use super::{Found, TaskRef};
@@ -54,7 +55,8 @@ pub(super) fn here<'a>(
         .and_then(|name| newest(tasks, |task| task.name.as_str() == name))
         .ok_or_else(|| {
             let what = format!("{} is in no task's worktree", cwd.display());
-            Problem::new(Code::NotFound, what).hint("name the task; list them: woodward status")
+            Problem::new(Code::NotFound, what)
+                .hint(NextCommand::Status.purpose("name the task; list them"))
         })
 }
 
@@ -108,7 +110,7 @@ pub(super) fn named<'a>(tasks: &'a [Task], wanted: &str) -> Result<&'a Task, Pro
         Some(near) => problem.hint(format!("did you mean `{near}`?")),
         None => problem,
     }
-    .hint("list what there is: woodward status --all"))
+    .hint(NextCommand::StatusAll.purpose("list what there is")))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use woodward_api::{
 };
 use woodward_core::CommitId;
 use woodward_core::gate::{Overall, Verdict, overall};
+use woodward_core::hint::NextCommand;
 use woodward_store::{GateResult, PAGE_MAX};
 
 use super::{Answered, TaskRef};
@@ -125,8 +126,11 @@ impl Engine {
                 (head, None) => head.clone(),
             };
             let head = head.ok_or_else(|| {
-                Problem::new(Code::Conflict, format!("{of} has no result yet"))
-                    .hint(format!("woodward wait {of} --until ready"))
+                Problem::new(Code::Conflict, format!("{of} has no result yet")).hint(
+                    NextCommand::WaitReview {
+                        task: found.task.name.clone(),
+                    },
+                )
             })?;
             let recorded = found.task.worktree.as_ref().map(|worktree| &worktree.base);
             let base = match recorded {
@@ -145,7 +149,7 @@ impl Engine {
                 Code::NotFound,
                 format!("`{of}` is neither a task nor a revision"),
             )
-            .hint("woodward status")
+            .hint(NextCommand::Status)
         })?;
         let tip = project.repo.require_tip(&main).await?;
         let base = project.repo.merge_base(&tip, &commit).await?;
@@ -157,8 +161,11 @@ impl Engine {
 fn chosen(config: &Config, names: &[String]) -> Result<Vec<GateSpec>, Problem> {
     let all = config.gates();
     if all.is_empty() {
-        return Err(Problem::new(Code::NotFound, "this project has no gates")
-            .hint("add some to woodward.yaml and commit it; `woodward help config` shows how"));
+        return Err(
+            Problem::new(Code::NotFound, "this project has no gates").hint(
+                NextCommand::HelpConfig.purpose("add some to woodward.yaml and commit it; how"),
+            ),
+        );
     }
     for name in names {
         if !all.iter().any(|gate| gate.name.as_str() == name) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use woodward_agents::{Conversation, Letter, files as agent_files};
 use woodward_api::{Code, Done, Problem};
+use woodward_core::hint::{Hint, NextCommand};
 use woodward_core::state::AnswerVia;
 use woodward_core::{Fact, MessageId, RunId, State, Task, TaskName};
 use woodward_store::{Delivery, NewMessage, TaskClaim, fresh_uuid};
@@ -69,7 +70,7 @@ impl Engine {
                 Code::Unavailable,
                 format!("the answer can't be handed over: {error}"),
             )
-            .hint(format!("answer in its terminal: woodward attach {name}"))
+            .hint(attach(&name))
         })?;
         let deadline = tokio::time::Instant::now() + TAKEN_MAX;
         loop {
@@ -146,23 +147,27 @@ pub(super) fn only_in_terminal(task: &Task) -> Option<Problem> {
     (question.via == AnswerVia::Terminal).then(|| {
         let name = &task.name;
         let what = format!("{name} asks in its terminal, and can be answered only there");
-        Problem::new(Code::WrongState, what).hint(format!("woodward attach {name}"))
+        Problem::new(Code::WrongState, what).hint(NextCommand::Attach { task: name.clone() })
     })
 }
 
 fn not_taken(name: &TaskName, note: &str) -> Problem {
     let what = format!("the program of {name} did not take the answer: {note}");
     Problem::new(Code::WrongState, what)
-        .hint(format!("answer in its terminal: woodward attach {name}"))
-        .hint(format!("see how it stands: woodward show {name}"))
+        .hint(attach(name))
+        .hint(NextCommand::Show { task: name.clone() }.purpose("see how it stands"))
 }
 
 fn unconfirmed(name: &TaskName) -> Problem {
     let seconds = TAKEN_MAX.as_secs();
     let what = format!("the program of {name} has not confirmed the answer within {seconds} s");
     Problem::new(Code::Unavailable, what)
-        .hint(format!("see whether it still asks: woodward show {name}"))
-        .hint(format!("answer in its terminal: woodward attach {name}"))
+        .hint(NextCommand::Show { task: name.clone() }.purpose("see whether it still asks"))
+        .hint(attach(name))
+}
+
+fn attach(name: &TaskName) -> Hint {
+    NextCommand::Attach { task: name.clone() }.purpose("answer in its terminal")
 }
 
 #[cfg(test)]

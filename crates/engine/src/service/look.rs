@@ -10,6 +10,7 @@ use woodward_api::{
     RescueView, RunView, StatusView, TaskDetail, Timeline, TimelineEntry,
 };
 use woodward_core::attention::inbox;
+use woodward_core::hint::NextCommand;
 use woodward_core::step::{create, step};
 use woodward_core::{
     Actor, CommitId, EventSeq, Fact, RunId, State, StateKind, Task, TaskId, Timestamp,
@@ -402,7 +403,10 @@ impl Engine {
         let returned = task.tally.returned.as_ref();
         let (Some(returned), Some(head)) = (returned, &task.head) else {
             let what = format!("you have not approved an earlier result of {}", task.name);
-            let hint = format!("see the whole change: woodward diff {}", task.name);
+            let diff = NextCommand::Diff {
+                task: task.name.clone(),
+            };
+            let hint = diff.purpose("see the whole change");
             return Err(Problem::new(Code::WrongState, what).hint(hint));
         };
         Ok(self

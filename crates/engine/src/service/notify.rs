@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use woodward_api::{ChannelTest, ChannelView, Check, Code, NoticeView, NotifyView, Problem};
+use woodward_core::hint::{NextCommand, Word};
 use woodward_core::notice::{Level, Notice, Reason};
 use woodward_core::{ChannelName, Millis, Note};
 use woodward_notify::awake::stay_awake;
@@ -168,7 +169,7 @@ impl Engine {
             checks.push(bad("notify", problem, format!("edit {}", view.own_file)));
         }
         if view.channels.is_empty() {
-            let hint = "woodward help config, or docs/notifications.md".to_owned();
+            let hint = format!("{}, or docs/notifications.md", NextCommand::HelpConfig);
             let found = "no channel: only `woodward status` says what needs you";
             checks.push(note("notify", found, Some(hint)));
         }
@@ -179,7 +180,10 @@ impl Engine {
                 (None, Some(failing)) => note(
                     &title,
                     format!("{} wait for it: {failing}", channel.waiting),
-                    Some(format!("woodward notify test {}", channel.name)),
+                    {
+                        let channel = Word::from(&channel.name);
+                        Some(NextCommand::NotifyTest { channel }.to_string())
+                    },
                 ),
                 (None, None) => good(&title, channel.kind),
             });
@@ -202,8 +206,10 @@ fn no_channel(wanted: Option<&str>, settings: &Notify) -> Problem {
         Some(name) => {
             let problem = Problem::new(Code::NotFound, format!("there is no channel `{name}`"));
             match nearest(name, names.iter().copied()) {
-                Some(near) => problem.hint(format!("woodward notify test {near}")),
-                None => problem.hint("woodward notify list"),
+                Some(near) => problem.hint(NextCommand::NotifyTest {
+                    channel: Word::from(&near),
+                }),
+                None => problem.hint(NextCommand::NotifyList),
             }
         }
         None => Problem::new(Code::NotFound, "there is no channel to try").hint(format!(
@@ -227,7 +233,7 @@ fn test_message(project: &Project) -> Message {
             level: Level::Normal,
             text: Note::from("This is a test: you would be told here."),
             choices: Vec::new(),
-            command: Some("woodward status".into()),
+            command: Some(NextCommand::Status.to_string()),
             at: clock::now(),
         }],
         unanswered: None,

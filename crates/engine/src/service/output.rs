@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use woodward_api::{Code, LogSource, LogText, Problem};
+use woodward_core::hint::NextCommand;
 use woodward_core::{CommitId, Fact, GateName, State};
 
 use super::{Answered, Found, TaskRef};
@@ -76,7 +77,7 @@ impl Engine {
                 None => Problem::new(Code::NotFound, format!("no agent has run for {name} yet")),
             };
             return Err(problem
-                .hint(format!("see how it stands: woodward show {name}"))
+                .hint(NextCommand::Show { task: name.clone() }.purpose("see how it stands"))
                 .into());
         };
         Ok((LogSource::Run(run.id), self.inner.options.paths.run(run.id)))
@@ -103,7 +104,7 @@ impl Engine {
                     "this project has none; name them under `worktree: setup:` in woodward.yaml",
                 )
             } else {
-                problem.hint(format!("see how it stands: woodward show {name}"))
+                problem.hint(NextCommand::Show { task: name.clone() }.purpose("see how it stands"))
             }
             .into());
         };

@@ -8,6 +8,7 @@ use woodward_core::{ProjectId, ProjectName};
 use woodward_store::{self as store, fresh_uuid};
 
 use super::Answered;
+use super::create::no_branch;
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -23,20 +24,30 @@ impl Engine {
     /// # Errors
     /// When there is no usable repository.
     pub async fn open_project(&self, request: &OpenProject) -> Answered<ProjectView> {
-        let project = self.open(Path::new(&request.root)).await?;
+        let project = self
+            .open(Path::new(&request.root), request.base.as_deref())
+            .await?;
         let config = project.load_config().await?;
         Ok(project.view(&config))
     }
 
-    async fn open(&self, directory: &Path) -> Result<Arc<Project>> {
+    async fn open(&self, directory: &Path, base: Option<&str>) -> Result<Arc<Project>> {
         let repo = Repo::discover(&self.inner.git, directory).await?;
+        if let Some(base) = base
+            && repo.tip(base).await?.is_none()
+        {
+            return Err(no_branch(base).into());
+        }
         if let Some(known) = self
             .inner
             .all_projects()
             .into_iter()
             .find(|project| project.root() == repo.root())
         {
-            return Ok(known);
+            return match base {
+                Some(base) if !known.starts_from(base) => Err(base_is_set(base).into()),
+                _ => Ok(known),
+            };
         }
         let taken = self.inner.store.load_projects().await?;
         let root = repo.root().display().to_string();
@@ -50,8 +61,13 @@ impl Engine {
                 created_at: clock::now(),
             },
         };
-        let project =
-            Project::open(record.clone(), &self.inner.options.paths, &self.inner.git).await?;
+        let project = Project::open(
+            record.clone(),
+            &self.inner.options.paths,
+            &self.inner.git,
+            base,
+        )
+        .await?;
         self.inner.store.save_project(record).await?;
         let project = Arc::new(project);
         let id = project.id();
@@ -78,6 +94,14 @@ impl Engine {
             .into_iter()
             .find(|project| project.root() == repo.root()))
     }
+}
+
+/// A project keeps the base that it was made with; its rules may name another.
+fn base_is_set(base: &str) -> Problem {
+    let what = "this project has another base branch already";
+    Problem::new(Code::WrongState, what).hint(format!(
+        "write `base: {base}` in woodward.yaml and commit it"
+    ))
 }
 
 /// The directory's name, with a number if another project has it.

@@ -7,6 +7,7 @@ use woodward_api::{
     BranchQueue, Code, Done, FreezeQueue, FreezeView, MergePlan, PaceView, PlannedMerge, Problem,
     QueueView, QueuedTask,
 };
+use woodward_core::hint::NextCommand;
 use woodward_core::regenerate;
 use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, Note, State, Task, TaskId, TaskName};
@@ -142,7 +143,7 @@ impl Engine {
             .await?;
         Ok(hint(
             done,
-            format!("let it go on: woodward queue release {name}"),
+            NextCommand::QueueRelease { task: name }.purpose("let it go on"),
         ))
     }
 
@@ -193,11 +194,13 @@ impl Engine {
         };
         let said = format!("{name} is out of the queue");
         let done = self.tell(found, fact, said).await?;
-        let back = format!("put it back: woodward resume {name}");
-        let done = hint(done, back);
+        let back = NextCommand::Resume { task: name.clone() };
+        let done = hint(done, back.purpose("put it back"));
+        // A paused task has no result up for review that could be rejected.
+        let change = NextCommand::Prompt { task: name };
         Ok(hint(
             done,
-            format!("or have it changed: woodward reject {name} -m \"…\""),
+            change.purpose("or say what should change before that"),
         ))
     }
 
@@ -214,7 +217,7 @@ impl Engine {
         let freeze = match wish.reason {
             Some(reason) if reason.trim().is_empty() => {
                 return Err(Problem::new(Code::Usage, "no reason is given")
-                    .hint("say why, others will ask: woodward queue freeze -m \"release 2.0\""));
+                    .hint(NextCommand::QueueFreeze.purpose("say why, others will ask")));
             }
             Some(reason) => {
                 let known = project.repo.tip(&branch).await;
@@ -366,8 +369,11 @@ fn not_queued(task: &Task) -> Problem {
     let kind = task.state.kind();
     let problem = Problem::new(Code::WrongState, format!("{name} is {kind}, not queued"));
     match task.state {
-        State::Review { .. } => problem.hint(format!("queue it: woodward merge {name}")),
-        _ => problem.hint("what is queued: woodward queue"),
+        State::Review { .. } => {
+            let task = name.clone();
+            problem.hint(NextCommand::Merge { task }.purpose("queue it"))
+        }
+        _ => problem.hint(NextCommand::Queue.purpose("what is queued")),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use woodward_api::{Code, Done, Problem, Undo};
+use woodward_core::hint::NextCommand;
 use woodward_core::{Fact, Note, State, StateKind, Task};
 
 use super::act::{hint, over};
@@ -62,7 +63,10 @@ impl Engine {
         let done = self
             .tell(found, fact, format!("{name} {said}{saved}"))
             .await?;
-        Ok(hint(done, format!("take it back: woodward undo {name}")))
+        Ok(hint(
+            done,
+            NextCommand::Undo { task: name }.purpose("take it back"),
+        ))
     }
 
     /// Takes back that a task was given up: its directory with everything in it, its branch, and
@@ -93,7 +97,7 @@ impl Engine {
                 Code::WrongState,
                 format!("{name} is {kind}: there is nothing to take back"),
             )
-            .hint("what can be taken back: woodward status --all"));
+            .hint(NextCommand::StatusAll.purpose("what can be taken back")));
         };
         Ok(self.bring_back(found).await?)
     }
@@ -116,7 +120,7 @@ impl Engine {
                 Code::NotFound,
                 "nothing was given up that could be taken back",
             )
-            .hint("what has landed is taken back by name: woodward undo TASK")
+            .hint(NextCommand::StatusAll.purpose("what has landed is taken back by name; list it"))
             .into()),
         }
     }
@@ -159,9 +163,12 @@ impl Engine {
         Ok(match done.task.state {
             StateKind::Draft => hint(
                 done,
-                format!("say what to do: woodward prompt {name} \"…\""),
+                NextCommand::Prompt { task: name }.purpose("say what to do"),
             ),
-            _ => hint(done, format!("let it go on: woodward resume {name}")),
+            _ => hint(
+                done,
+                NextCommand::Resume { task: name }.purpose("let it go on"),
+            ),
         })
     }
 

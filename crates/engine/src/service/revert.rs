@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use woodward_api::{Code, CreateTasks, Done, Problem, TaskDraft};
+use woodward_core::hint::{NextCommand, Word};
 use woodward_core::{CommitId, Fact, IntentId, State, StateKind, Task, TaskName};
 
 use super::act::{hint, short};
@@ -21,6 +22,24 @@ const NAMES_MAX: u32 = 50;
 const FILES_SHOWN: usize = 5;
 /// How long such a name may be, without a number.
 const NAME_BYTES_MAX: usize = 59;
+
+/// What came after a landing and builds on it.
+#[derive(PartialEq)]
+enum Later {
+    /// What a task landed.
+    Task(TaskName),
+    /// A commit of somebody else's.
+    Commit(CommitId),
+}
+
+impl std::fmt::Display for Later {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Task(name) => name.fmt(f),
+            Self::Commit(commit) => f.write_str(short(commit)),
+        }
+    }
+}
 
 impl Engine {
     /// Queues the reverse of what a task landed.
@@ -59,7 +78,7 @@ impl Engine {
             let done = self.done(found, said).await?;
             return Ok(hint(
                 done,
-                format!("wait for it: woodward wait {back} --until landed"),
+                NextCommand::WaitLanded { task: back }.purpose("wait for it"),
             ));
         }
         let root = found.project.record.root.clone();
@@ -85,7 +104,7 @@ impl Engine {
         let done = self.tell(draft, fact, said).await?;
         Ok(hint(
             done,
-            format!("wait for it: woodward wait {back} --until landed"),
+            NextCommand::WaitLanded { task: back }.purpose("wait for it"),
         ))
     }
 
@@ -155,16 +174,13 @@ impl Engine {
     ) -> Result<Problem> {
         let repo = &found.project.repo;
         let name = &found.task.name;
-        let mut by = Vec::new();
+        let mut by: Vec<Later> = Vec::new();
         for landed in repo.landed(last, onto, 50, files).await? {
             let side = Side::Commit(&landed.commit);
             let changed = repo.numstat(&landed.parent, side).await?;
             if changed.iter().any(|file| files.contains(&file.path)) {
-                by.push(
-                    landed
-                        .task
-                        .unwrap_or_else(|| short(&landed.commit).to_owned()),
-                );
+                let task = landed.task.and_then(|name| name.parse().ok());
+                by.push(task.map_or(Later::Commit(landed.commit), Later::Task));
             }
         }
         by.dedup();
@@ -174,19 +190,44 @@ impl Engine {
             shown.join(", ")
         );
         if !by.is_empty() {
-            what += &format!(" ({})", by.join(", "));
+            let names: Vec<String> = by.iter().map(ToString::to_string).collect();
+            what += &format!(" ({})", names.join(", "));
         }
         let problem = Problem::new(Code::Conflict, what);
-        let problem = problem.hint(format!(
-            "have an agent do it: woodward create revert-{name} -p \"Take back commit {} and keep what came later working\"",
-            short(last)
-        ));
-        Ok(match by.first() {
-            Some(first) => problem.hint(format!(
-                "or take back what came later first: woodward undo {first}"
-            )),
+        let create = NextCommand::CreateRevert {
+            task: self
+                .free_task_name(&found.task, &format!("revert-{name}"))
+                .await?,
+            commit: Word(short(last).to_owned()),
+        };
+        let problem = problem.hint(create.purpose("have an agent do it"));
+        let purpose = "or take back what came later first";
+        Ok(match by.into_iter().next() {
+            Some(Later::Task(task)) => problem.hint(NextCommand::Undo { task }.purpose(purpose)),
+            // No task of Woodward's made it, so `undo` does not know it.
+            Some(Later::Commit(commit)) => {
+                let commit = Word(short(&commit).to_owned());
+                problem.hint(NextCommand::GitRevert { commit }.purpose(purpose))
+            }
             None => problem,
         })
+    }
+
+    /// A name for a new task that begins with `wanted` and that no open task has.
+    pub(super) async fn free_task_name(&self, task: &Task, wanted: &str) -> Result<TaskName> {
+        let known = self.all_tasks(task.project).await?;
+        let is_open = |name: &TaskName| {
+            known
+                .iter()
+                .any(|task| task.name == *name && !task.state.kind().is_finished())
+        };
+        let mut stem = wanted.to_owned();
+        stem.truncate(NAME_BYTES_MAX);
+        let numbered = (2..=NAMES_MAX).map(|number| format!("{stem}-{number}"));
+        let plain = (wanted != task.name.as_str()).then(|| stem.clone());
+        let mut names = plain.into_iter().chain(numbered);
+        let free = names.find_map(|name| name.parse().ok().filter(|name| !is_open(name)));
+        Ok(free.unwrap_or_else(|| task.name.clone()))
     }
 
     /// A draft for the task that takes back: one that a crash left, or a new one.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use woodward_agents::terminal::{self, tmux};
 use woodward_agents::{Letter, files as agent_files};
 use woodward_api::{Code, Problem, RunPlace};
+use woodward_core::hint::NextCommand;
 use woodward_core::{MessageId, RunId, TaskName};
 
 use super::{Answered, TaskRef};
@@ -62,7 +63,7 @@ impl Engine {
         let runs = self.inner.store.load_runs(found.task.id).await?;
         let Some(run) = runs.last() else {
             let problem = Problem::new(Code::NotFound, format!("no agent has run for {name} yet"))
-                .hint(format!("see how it stands: woodward show {name}"));
+                .hint(NextCommand::Show { task: name.clone() }.purpose("see how it stands"));
             return Err(problem.into());
         };
         let paths = &self.inner.options.paths;
@@ -113,7 +114,7 @@ impl Engine {
                 format!("no agent of {name} runs now")
             };
             return Err(Problem::new(Code::WrongState, what)
-                .hint(format!("what it did: woodward logs {name}")));
+                .hint(NextCommand::Logs { task: name.clone() }.purpose("what it did")));
         }
         let dir = self.inner.options.paths.run(place.run);
         let id = MessageId::new(woodward_store::fresh_uuid());
@@ -126,10 +127,10 @@ impl Engine {
             if let Some(refused) = settled.and_then(|one| one.refused.as_ref()) {
                 let what = format!("the agent of {name} can't be taken over: {refused}");
                 return Err(Problem::new(Code::WrongState, what)
-                    .hint(format!("look at it instead: woodward attach {name}"))
-                    .hint(format!(
-                        "tell it how to go on: woodward prompt {name} \"…\""
-                    )));
+                    .hint(NextCommand::Attach { task: name.clone() }.purpose("look at it instead"))
+                    .hint(
+                        NextCommand::Prompt { task: name.clone() }.purpose("tell it how to go on"),
+                    ));
             }
             let (place, _) = self.look_for_place(wanted).await?;
             if settled.is_some() && place.terminal {
@@ -138,7 +139,7 @@ impl Engine {
             if !place.running || tokio::time::Instant::now() > deadline {
                 let what = format!("the agent of {name} did not start again in a terminal");
                 return Err(Problem::new(Code::Unavailable, what)
-                    .hint(format!("what it said: woodward logs {name}")));
+                    .hint(NextCommand::Logs { task: name.clone() }.purpose("what it said")));
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use woodward_api::{Progress, Spent, TaskSummary};
 use woodward_core::attention::{TaskView, attention};
+use woodward_core::hint::NextCommand;
 use woodward_core::provider::ProviderWait;
 use woodward_core::state::Delay;
 use woodward_core::{State, Task, TaskId, TaskName};
@@ -136,7 +137,7 @@ impl Engine {
         let held = in_line.and_then(|line| line.held.clone());
         if let Some(reason) = in_line.and_then(|line| line.stopped.as_ref()) {
             attention.reason.clone_from(reason);
-            attention.command = Some("woodward queue".into());
+            attention.command = Some(NextCommand::Queue.to_string());
         } else if let Some(reason) = &held {
             // It can't land until the person has tidied up.
             attention.level = woodward_core::attention::Level::Broken;
@@ -144,18 +145,20 @@ impl Engine {
             attention.command = Some(if reason.starts_with(HELD_BY_CHECKOUT) {
                 "git status".into()
             } else {
-                format!("woodward show {}", task.name)
+                let task = task.name.clone();
+                NextCommand::QueueRelease { task }.to_string()
             });
         }
         if let Some(reason) = others.behind.get(&task.id) {
             attention.reason.clone_from(reason);
-            attention.command = Some(format!("woodward resume {}", task.name));
+            let task = task.name.clone();
+            attention.command = Some(NextCommand::Resume { task }.to_string());
         }
         let waits_for = self.inner.disks.of(task.id);
         if let Some(disk) = &waits_for {
             attention.level = woodward_core::attention::Level::Waiting;
             attention.reason = disk.to_string();
-            attention.command = Some("woodward doctor".into());
+            attention.command = Some(NextCommand::Doctor.to_string());
         }
         let disk_full = waits_for.or_else(|| match &task.state {
             State::Queued {

@@ -25,7 +25,7 @@ async fn what_can_not_be_worked_on_is_refused_with_a_hint() {
     git(top, &["init", "-q", "empty"]);
     let refused = open(&top.join("empty")).await.unwrap_err();
     assert!(matches!(refused, OpenError::Empty(_)), "{refused}");
-    assert!(refused.hint().unwrap().contains("git commit"));
+    assert!(refused.hint().unwrap().to_string().contains("git commit"));
 
     git(top, &["init", "-q", "broken"]);
     fs::write(top.join("broken/.git/config"), "[core\nbroken").unwrap();
@@ -72,7 +72,10 @@ async fn the_default_base_is_the_branch_checked_out_else_a_usual_one() {
     assert!(scratch.repo.facts().detached);
     scratch.git(&["branch", "-D", "-q", "main"]);
     let refused = scratch.repo.default_base().await.unwrap_err();
-    assert!(refused.hint().unwrap().contains("--base"), "{refused}");
+    assert!(
+        refused.hint().unwrap().to_string().contains("--base"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]

@@ -64,6 +64,7 @@ pub(super) async fn an_open_name_is_given_once(store: Arc<dyn Store>) {
         refused
             .hint()
             .expect("has a hint")
+            .to_string()
             .contains("woodward show auth-api")
     );
 }

@@ -328,7 +328,13 @@ async fn a_server_that_is_not_there_is_said_to_be() {
         .expect_err("nobody listens");
     assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
     assert!(refused.to_string().contains("refused"), "{refused}");
-    assert!(refused.hint().expect("a hint").contains("woodward doctor"));
+    assert!(
+        refused
+            .hint()
+            .expect("a hint")
+            .to_string()
+            .contains("woodward doctor")
+    );
     let refused = PostgresStore::connect("what=ever")
         .await
         .expect_err("nonsense");

@@ -67,7 +67,11 @@ async fn fill(directory: &Path) -> anyhow::Result<()> {
         matches!(refused, StoreError::DiskFull),
         "it says what is wrong: {refused:?}"
     );
-    ensure!(refused.hint().is_some_and(|hint| hint.contains("space")));
+    ensure!(
+        refused
+            .hint()
+            .is_some_and(|hint| hint.to_string().contains("space"))
+    );
     let count = world.store.load_tasks(TaskFilter::default()).await?.len();
     ensure!(
         count == created,

@@ -62,7 +62,7 @@ impl Place {
         let mut daemon = Daemon::start(&stage)?;
         daemon.ready(&stage).await?;
         let root = stage.repo().to_string_lossy().into_owned();
-        stage.client().open_project(&OpenProject { root }).await?;
+        stage.client().open_project(&OpenProject::at(root)).await?;
         Ok(Self {
             stage,
             daemon,

@@ -119,7 +119,7 @@ pub(super) async fn run(load: Load, gate: &Gate, how: How) -> Result<Round> {
     let mut daemon = Daemon::start(&stage)?;
     daemon.ready(&stage).await?;
     let root = stage.repo().to_string_lossy().into_owned();
-    stage.client().open_project(&OpenProject { root }).await?;
+    stage.client().open_project(&OpenProject::at(root)).await?;
     let warm = match how {
         How::Serial => Vec::new(),
         How::Queue => create(&stage, "w", fails(WARM, load.rate, 0)).await?,

@@ -46,7 +46,7 @@ pub(super) async fn run(stage: &Stage, history: &History, how: How) -> Result<Ro
     daemon.ready(stage).await?;
     let client = stage.client();
     let root = stage.repo().to_string_lossy().into_owned();
-    client.open_project(&OpenProject { root }).await?;
+    client.open_project(&OpenProject::at(root)).await?;
     let drafts = history.changes.iter().map(|change| TaskDraft {
         name: change.task.clone(),
         prompt: Some(format!("replay: {}", change.subject)),

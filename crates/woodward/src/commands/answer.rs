@@ -6,6 +6,7 @@ use clap::Args;
 use clap_complete::ArgValueCandidates;
 use woodward_api::client::TaskAction;
 use woodward_api::{Code, Problem, QuestionView};
+use woodward_core::hint::NextCommand;
 
 use super::{Dry, act};
 use crate::failure::{Failure, Outcome};
@@ -48,16 +49,16 @@ impl Answer {
             .await?;
         let name = &detail.task.name;
         let Some(question) = &detail.question else {
-            let problem = Problem::new(Code::WrongState, format!("{name} asks nothing")).hint(
-                format!("to tell its agent something: woodward prompt {name} \"…\""),
-            );
+            let prompt = NextCommand::Prompt { task: name.clone() };
+            let problem = Problem::new(Code::WrongState, format!("{name} asks nothing"))
+                .hint(prompt.purpose("to tell its agent something"));
             return Err(problem.into());
         };
         let told = render(question);
         if session.out.json() || !input::is_interactive() {
             return Err(
                 Failure::usage(format!("an answer is missing\n{}", told.trim_end()))
-                    .hint(format!("woodward answer {name} \"…\"")),
+                    .hint(NextCommand::AnswerText { task: name.clone() }),
             );
         }
         session.out.say(told.trim_end());

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use woodward_agents::Waiting;
 use woodward_api::{AnswerState, Code, NewQuestion, Problem};
+use woodward_core::hint::NextCommand;
 use woodward_core::{MessageId, RunId};
 
 use crate::failure::{Failure, Outcome};
@@ -43,7 +44,7 @@ impl Ask {
                 Failure::usage(format!(
                     "`ask` is for agents inside a run, and {RUN} is not set"
                 ))
-                .hint("to answer an agent: woodward answer <task>")
+                .hint(NextCommand::Status.purpose("to see which agents ask something"))
             })?;
         let question = NewQuestion {
             id: MessageId::new(fresh_uuid()),

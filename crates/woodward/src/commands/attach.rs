@@ -9,6 +9,7 @@ use woodward_agents::render::Renderer;
 use woodward_agents::terminal::{self, AttachError, LeaveKey, Left, Options, tmux};
 use woodward_api::client::LogQuery;
 use woodward_api::{Code, Problem, RunPlace};
+use woodward_core::hint::NextCommand;
 
 use crate::complete;
 use crate::failure::{Failure, Outcome};
@@ -86,12 +87,12 @@ impl Attach {
                 Ok(())
             }
             Ok(Left::Lost) => Err(Failure::failed(format!("the run of {name} is gone"))
-                .hint(format!("see how it stands: woodward show {name}"))),
+                .hint(NextCommand::Show { task: name.clone() }.purpose("see how it stands"))),
             Err(AttachError::NoTerminal) => Err(not_running(place)),
             Err(error @ AttachError::NotOnTerminal) => Err(Failure::usage(error.to_string())
-                .hint(format!("what it says: woodward logs {name} -f"))),
+                .hint(NextCommand::LogsFollow { task: name.clone() }.purpose("what it says"))),
             Err(error) => Err(Failure::failed(error.to_string())
-                .hint(format!("what it says: woodward logs {name} -f"))),
+                .hint(NextCommand::LogsFollow { task: name.clone() }.purpose("what it says"))),
         }
     }
 }
@@ -126,8 +127,8 @@ async fn session_of(session: &Session, place: &RunPlace) -> Option<tmux::Session
 fn not_running(place: &RunPlace) -> Failure {
     let name = &place.task;
     Problem::new(Code::WrongState, format!("no agent of {name} runs now"))
-        .hint(format!("what it did: woodward logs {name}"))
-        .hint(format!("to have it go on: woodward prompt {name} \"…\""))
+        .hint(NextCommand::Logs { task: name.clone() }.purpose("what it did"))
+        .hint(NextCommand::Prompt { task: name.clone() }.purpose("to have it go on"))
         .into()
 }
 

@@ -1,6 +1,7 @@
 //! `woodward blame`: from a line to the task, the prompt and the agent behind it.
 
 use std::path::Path;
+use woodward_core::hint::{NextCommand, Word};
 
 use clap::Args;
 use jiff::tz::TimeZone;
@@ -47,8 +48,14 @@ fn parse(what: &str, exists: impl Fn(&Path) -> bool) -> Outcome<(&str, Option<u3
         Some((file, line)) if !file.is_empty() && line.bytes().all(|b| b.is_ascii_digit()) => {
             match line.parse() {
                 Ok(line) if line > 0 => Ok((file, Some(line))),
-                _ => Err(Failure::usage(format!("`{line}` is no line's number"))
-                    .hint(format!("lines count from 1: woodward blame {file}:1"))),
+                _ => Err(
+                    Failure::usage(format!("`{line}` is no line's number")).hint(
+                        NextCommand::Blame {
+                            file: Word(format!("{file}:1")),
+                        }
+                        .purpose("lines count from 1"),
+                    ),
+                ),
             }
         }
         _ => Ok((what, None)),

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use woodward_core::Timestamp;
+use woodward_core::hint::NextCommand;
 
 use crate::failure::{Failure, Outcome};
 use crate::render;
@@ -38,7 +39,7 @@ impl Cost {
         let since = match self.days {
             None => Timestamp(0),
             Some(0) => {
-                return Err(Failure::usage("`--days 0` is no day").hint("woodward cost --days 1"));
+                return Err(Failure::usage("`--days 0` is no day").hint(NextCommand::CostToday));
             }
             Some(days) => {
                 let now = jiff::Timestamp::now().as_millisecond();

@@ -87,11 +87,7 @@ async fn show(place: &Place, daemon: &mut Daemon, screen: &mut Screen) -> Outcom
     place.fill().await?;
     daemon.start().await?;
     let client = daemon.client();
-    client
-        .open_project(&OpenProject {
-            root: client.root().to_owned(),
-        })
-        .await?;
+    client.open_project(&OpenProject::at(client.root())).await?;
     client
         .create(&CreateTasks {
             tasks: TASKS

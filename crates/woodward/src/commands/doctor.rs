@@ -2,6 +2,7 @@
 
 use clap::Args;
 use woodward_api::{Check, CheckState};
+use woodward_core::hint::NextCommand;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -33,11 +34,11 @@ impl Doctor {
         let bad = !all_bad.is_empty();
         // What says itself how it is put right is not put right by us.
         let can_fix = |check: &&Check| match &check.fix {
-            Some(fix) => fix.contains("woodward doctor --fix"),
+            Some(fix) => fix.contains(&NextCommand::DoctorFix.to_string()),
             None => true,
         };
         if !self.fix && all_bad.iter().any(can_fix) {
-            session.out.hints(&["woodward doctor --fix".to_owned()]);
+            session.out.hints(&[NextCommand::DoctorFix]);
         }
         if bad {
             Err(Failure::told(Exit::Failed))

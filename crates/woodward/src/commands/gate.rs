@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use jiff::tz::TimeZone;
 use woodward_api::{Code, Problem, RunGates};
+use woodward_core::hint::NextCommand;
 
 use crate::complete;
 use crate::failure::{Failure, Outcome};
@@ -129,7 +130,7 @@ impl Explain {
                 Some(gate) => format!("gate `{gate}` has said nothing of {name}"),
                 None => format!("no gate has said anything of {name} yet"),
             };
-            let problem = Problem::new(Code::NotFound, what).hint("woodward gate list");
+            let problem = Problem::new(Code::NotFound, what).hint(NextCommand::GateList);
             return Err(problem.into());
         }
         session.out.answer(&gates, |look| {

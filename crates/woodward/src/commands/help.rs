@@ -1,6 +1,7 @@
 //! `woodward help`: on a command, or on a topic. Complete offline.
 
 use std::fmt::Write as _;
+use woodward_core::hint::NextCommand;
 
 use clap::{Args, CommandFactory as _};
 
@@ -46,7 +47,7 @@ impl Help {
             Some(command) => out.text(&command.render_help().to_string()),
             None => Err(Failure::usage(format!("there is no help on `{topic}`"))
                 .hint("topics: exit-codes, json, env, config, states, tasks")
-                .hint("all commands: woodward --help")),
+                .hint(NextCommand::Help.purpose("all commands"))),
         }
     }
 }

@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use woodward_agents::Kind;
 use woodward_api::{OpenProject, ProjectView};
+use woodward_core::hint::{Hint, NextCommand};
 use woodward_engine::config::FILE_NAME as CONFIG;
 use woodward_engine::config::detect::{Files, installed};
 use woodward_engine::config::regenerate;
@@ -30,6 +31,10 @@ pub(crate) struct Init {
     /// The command that works on tasks: its prompt is on stdin, its directory the worktree
     #[arg(long, value_name = "COMMAND")]
     agent_command: Option<String>,
+    /// The branch that tasks start from and land on; the one checked out
+    /// otherwise
+    #[arg(long, value_name = "BRANCH")]
+    base: Option<String>,
     /// Do not run the proposed setup commands and gates
     #[arg(long)]
     no_run: bool,
@@ -59,6 +64,7 @@ impl Init {
     pub(crate) async fn run(self, session: &Session) -> Outcome {
         let request = OpenProject {
             root: session.client().root().to_owned(),
+            base: self.base.clone(),
         };
         let project = session
             .call(async |client| client.open_project(&request).await)
@@ -176,27 +182,26 @@ fn told(set_up: &SetUp) -> String {
     text
 }
 
-fn next(set_up: &SetUp) -> Vec<String> {
+fn next(set_up: &SetUp) -> Vec<Hint> {
     let mut hints = Vec::new();
     if set_up.agents.as_ref().is_some_and(Vec::is_empty) {
-        hints.push(format!(
-            "install one, such as: {}",
-            Kind::ClaudeCode.facts().install
-        ));
-        hints.push(format!("or name any command under `agents` in {CONFIG}"));
+        let install = Kind::ClaudeCode.facts().install;
+        hints.push(format!("install one, such as: {install}").into());
+        hints.push(format!("or name any command under `agents` in {CONFIG}").into());
     }
     if set_up.written && !set_up.gates_found {
-        hints.push(format!(
-            "write the commands that must pass under `gates` in {CONFIG}: - {{ name: test, command: \"make test\" }}"
-        ));
+        let example = "- { name: test, command: \"make test\" }";
+        let advice =
+            format!("write the commands that must pass under `gates` in {CONFIG}: {example}");
+        hints.push(advice.into());
     }
     if set_up.written {
-        hints.push(format!(
-            "look at it, then: git add {CONFIG} && git commit -m \"Set up Woodward\""
-        ));
+        let commit = format!("git add {CONFIG} && git commit -m \"Set up Woodward\"");
+        hints.push(format!("look at it, then: {commit}").into());
     }
-    hints.push("woodward create fix-login -p \"what to do\"".to_owned());
-    hints.push("woodward status".to_owned());
+    let example = "fix-login".parse().map(|task| NextCommand::Create { task });
+    hints.extend(example.ok().map(Hint::from));
+    hints.push(NextCommand::Status.into());
     hints
 }
 

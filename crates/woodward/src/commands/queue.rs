@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use woodward_api::client::TaskAction;
 use woodward_api::{FreezeQueue, PauseTask};
+use woodward_core::hint::{NextCommand, Word};
 
 use super::{Dry, act_on_each};
 use crate::complete;
@@ -108,15 +109,14 @@ impl Freeze {
         if !given.is_empty() {
             return Ok(given.to_owned());
         }
-        let branch = self.branch.as_deref().map(|name| format!("{name} "));
-        Err(
-            Failure::usage("say why nothing may land: everybody who waits will read it").hint(
-                format!(
-                    "woodward queue freeze {}-m \"release 2.0 is being cut\"",
-                    branch.unwrap_or_default()
-                ),
-            ),
-        )
+        let example = match &self.branch {
+            Some(branch) => NextCommand::QueueFreezeBranch {
+                branch: Word::from(branch),
+            },
+            None => NextCommand::QueueFreeze,
+        };
+        let what = "say why nothing may land: everybody who waits will read it";
+        Err(Failure::usage(what).hint(example))
     }
 }
 

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
 use jiff::tz::TimeZone;
 use woodward_api::AskSecret;
+use woodward_core::hint::{NextCommand, Word};
 
 use crate::failure::Outcome;
 use crate::render::reaction as render;
@@ -99,8 +100,12 @@ impl Reaction {
                     .out
                     .answer(&secret, |_| format!("{}\n", secret.secret))?;
                 session.out.hints(&[match &secret.url {
-                    Some(url) => format!("sign and post to {url}; see docs/reactions.md"),
-                    None => "take events over TCP: woodward up --listen 127.0.0.1:7420".to_owned(),
+                    Some(url) => format!("sign and post to {url}; see docs/reactions.md").into(),
+                    // The daemon that answered runs, so it must be started again.
+                    None => NextCommand::RestartListening {
+                        address: Word("127.0.0.1:7420".into()),
+                    }
+                    .purpose("take events over TCP"),
                 }]);
                 Ok(())
             }

@@ -50,7 +50,7 @@ impl Status {
     async fn watch(&self, session: &Session, first: StatusView) -> Outcome {
         if !session.out.is_terminal() {
             return Err(Failure::usage("--watch needs a terminal")
-                .hint("for a program: woodward wait, or woodward status --json"));
+                .hint("programs use `wait`, or `status --json`"));
         }
         let _screen = Screen::open(session.out)?;
         let mut view = first;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use woodward_api::Health;
+use woodward_core::hint::{NextCommand, Word};
 use woodward_engine::config::OwnDaemon;
 
 use crate::daemon::listen::{self, Listen};
@@ -59,15 +60,46 @@ impl Up {
                     .listen
                     .is_some_and(|wanted| !listen::is(wanted, &health)) =>
             {
-                return Err(Failure::failed("the daemon runs already, and not so")
-                    .hint("start it again; agents go on meanwhile: woodward down && woodward up"));
+                return Err(different(&health, self.listen));
             }
             Ok(health) => (health, "runs already"),
-            Err(error) if error.is_daemon_gone() => (launch::start(session).await?, "runs"),
+            Err(error) if error.is_daemon_gone() => {
+                let health = launch::start(session).await?;
+                if let Some(wanted) = self.listen.filter(|wanted| !listen::is(*wanted, &health)) {
+                    return Err(not_listening(session, wanted));
+                }
+                (health, "runs")
+            }
             Err(error) => return Err(error.into()),
         };
         session.out.answer(&health, |_| told(&health, verb))
     }
+}
+
+/// The daemon runs with another address. The command says the address again, so that what comes of
+/// it is checked.
+fn different(health: &Health, wanted: Option<Listen>) -> Failure {
+    let now = health.listen.as_deref().unwrap_or("off");
+    let what = format!("the daemon is already running with a different address for events ({now})");
+    let purpose = "restart it; agents go on meanwhile";
+    Failure::failed(what).hint(match wanted {
+        Some(wanted) => NextCommand::RestartListening {
+            address: Word::from(&wanted),
+        }
+        .purpose(purpose),
+        None => NextCommand::Restart.purpose(purpose),
+    })
+}
+
+/// A daemon that was just started does not listen where it was told to.
+fn not_listening(session: &Session, wanted: Listen) -> Failure {
+    let log = session.paths().daemon_log();
+    Failure::failed(format!("the daemon runs, but takes no events on {wanted}"))
+        .hint(format!("see its log: {}", log.display()))
+        .hint(format!(
+            "if {} is set, it counts first: unset it",
+            listen::VARIABLE
+        ))
 }
 
 fn told(health: &Health, verb: &str) -> String {

@@ -1,6 +1,7 @@
 //! `woodward version`: of this program and of the daemon.
 
 use std::time::Duration;
+use woodward_core::hint::NextCommand;
 
 use clap::Args;
 use serde::Serialize;
@@ -38,9 +39,8 @@ impl Version {
             .as_deref()
             .is_some_and(|daemon| daemon != versions.program)
         {
-            session.out.hints(&[
-                "the daemon is of another version: woodward down, then woodward up".to_owned(),
-            ]);
+            let restart = NextCommand::Restart.purpose("the daemon is of another version");
+            session.out.hints(&[restart]);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use clap::Args;
 use clap_complete::ArgValueCandidates;
 use serde::Serialize;
 use woodward_api::{Changed, Code, Problem, TaskSummary};
+use woodward_core::hint::NextCommand;
 use woodward_core::state::PauseReason;
 use woodward_core::{EventSeq, State, StateKind, TaskId};
 
@@ -135,7 +136,7 @@ pub(super) async fn until(
                     Code::Limit,
                     format!("not all tasks were there after {limit}"),
                 )
-                .hint("woodward status"),
+                .hint(NextCommand::Status),
             )
         })??,
     };
@@ -193,7 +194,7 @@ fn refusal(waited: &Waited, until: Until) -> Option<Failure> {
             let message = format!("{} needs you first: {reason}", task.name);
             let failure = Failure::from(Problem::new(Code::NeedsPerson, message));
             Some(match &task.attention.command {
-                Some(command) => failure.hint(command),
+                Some(command) => failure.hint(command.clone()),
                 None => failure,
             })
         }

@@ -12,7 +12,7 @@ use woodward_engine::config::OwnDaemon;
 use woodward_engine::paths::{Paths, own_config};
 
 /// Names the address where it is not kept.
-const VARIABLE: &str = "WOODWARD_LISTEN";
+pub(crate) const VARIABLE: &str = "WOODWARD_LISTEN";
 
 /// Whether a daemon does so.
 pub(crate) fn is(listen: Listen, health: &Health) -> bool {

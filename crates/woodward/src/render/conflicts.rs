@@ -2,6 +2,7 @@
 
 use woodward_api::{ConflictTask, ConflictsView, ForeseenPair, OverlapCheck, PairView};
 use woodward_core::TaskName;
+use woodward_core::hint::NextCommand;
 use woodward_core::radar::{Call, FileVerdict, Level};
 
 use super::text::{count, one_line, pad, width};
@@ -48,7 +49,8 @@ pub(crate) fn conflicts(view: &ConflictsView, look: Look) -> String {
             one_line(&one.why.what)
         );
         answer += &format!("\n{}\n", look.fit(&line, 0));
-        let command = format!("woodward resume {}", one.task);
+        let task = one.task.clone();
+        let command = NextCommand::Resume { task }.to_string();
         answer += &format!("  ↳ {}\n", look.paint(Tone::Busy, &command));
     }
     answer

@@ -1,6 +1,7 @@
 //! `create`: what was made, with the wishes that were given.
 
 use woodward_api::{CreatedTask, TaskDraft};
+use woodward_core::hint::NextCommand;
 
 use super::{Look, Tone};
 
@@ -77,19 +78,20 @@ fn wishes(draft: &TaskDraft) -> String {
 }
 
 /// What to type next.
-pub(crate) fn next(tasks: &[CreatedTask]) -> Vec<String> {
+pub(crate) fn next(tasks: &[CreatedTask]) -> Vec<NextCommand> {
     let draft = tasks
         .iter()
         .find(|made| made.task.state == woodward_core::StateKind::Draft);
     let mut hints = Vec::new();
     if let Some(made) = draft {
-        hints.push(format!("woodward prompt {} \"what to do\"", made.task.name));
+        let task = made.task.name.clone();
+        hints.push(NextCommand::Prompt { task });
     }
     if tasks
         .iter()
         .any(|made| made.task.state != woodward_core::StateKind::Draft)
     {
-        hints.push("woodward status".to_owned());
+        hints.push(NextCommand::Status);
     }
     hints
 }
@@ -139,9 +141,7 @@ mod tests {
         would create docs (draft)
         would create prices (draft; after docs, auth-api; priority 5; agent mine; base next; review never)
         ");
-        assert_eq!(
-            next(&tasks),
-            ["woodward prompt docs \"what to do\"", "woodward status"]
-        );
+        let lines: Vec<String> = next(&tasks).iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["woodward prompt docs \"…\"", "woodward status"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use jiff::tz::TimeZone;
 use woodward_api::{GateRule, GateRules, GateView, GatesRun, TestsView};
+use woodward_core::hint::NextCommand;
 use woodward_core::{Millis, TaskName};
 
 use super::text::{count, one_line, pad, width};
@@ -211,7 +212,11 @@ pub(crate) fn explained(
             answer += &format!("  {}  {value}\n", look.paint(Tone::Faint, &pad(name, 8)));
         }
         answer += &failures(gate, "  ", look);
-        answer += &format!("  ↳ woodward logs {task} --gate {}\n", gate.gate);
+        let logs = NextCommand::LogsGate {
+            task: task.clone(),
+            gate: gate.gate.clone(),
+        };
+        answer += &format!("  ↳ {logs}\n");
     }
     answer
 }

@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 use woodward_api::{FailureView, GateView, MessageView, RunView, TaskDetail};
 use woodward_core::Millis;
+use woodward_core::hint::NextCommand;
 
 use super::diff::size;
 use super::gate::{about, tone};
@@ -46,10 +47,8 @@ pub(crate) fn show(detail: &TaskDetail, zone: &TimeZone, look: Look) -> String {
                 .map(|file| one_line(&file.path)),
         );
         if change.files_total as usize > lines.len() - 1 {
-            lines.push(format!(
-                "… see all: woodward diff {} --stat",
-                detail.task.name
-            ));
+            let task = detail.task.name.clone();
+            lines.push(format!("… see all: {}", NextCommand::DiffStat { task }));
         }
         answer += &card.section("Change", &card.fitted(&lines));
     }

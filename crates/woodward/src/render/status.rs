@@ -2,6 +2,7 @@
 
 use woodward_api::{Load, MeetingNote, StatusView, TargetConflict, TaskSummary};
 use woodward_core::attention::Level;
+use woodward_core::hint::NextCommand;
 use woodward_core::radar;
 use woodward_core::{StateKind, Timestamp};
 
@@ -72,8 +73,10 @@ pub(crate) fn status(view: &StatusView, look: Look) -> String {
     }
     if view.tasks.is_empty() {
         answer += "\nNo open tasks.\n";
-        if view.finished_hidden == 0 {
-            answer += "  ↳ woodward create fix-login -p \"what to do\"\n";
+        if view.finished_hidden == 0
+            && let Ok(task) = "fix-login".parse()
+        {
+            answer += &format!("  ↳ {}\n", NextCommand::Create { task });
         }
     }
     let table = Table::of(view, look);
@@ -94,7 +97,7 @@ pub(crate) fn status(view: &StatusView, look: Look) -> String {
     }
     if view.finished_hidden > 0 {
         let hidden = count(view.finished_hidden.into(), "finished task");
-        let line = format!("{hidden} not shown: woodward status --all");
+        let line = format!("{hidden} not shown: {}", NextCommand::StatusAll);
         answer += &format!("\n{}\n", look.paint(Tone::Faint, &line));
     }
     answer

@@ -101,7 +101,7 @@ fn asking_outside_a_run_is_refused() {
     assert_snapshot!(place.seen(&["ask", "Who?"]), @"
 $ woodward ask Who?
 ! error: `ask` is for agents inside a run, and WOODWARD_RUN is not set
-!   ↳ to answer an agent: woodward answer <task>
+!   ↳ to see which agents ask something: woodward status
 (exit 2)
 ");
 }

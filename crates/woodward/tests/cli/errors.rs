@@ -96,7 +96,7 @@ fn an_answer_of_another_version_says_so() {
     assert_snapshot!(place.seen(&["status"]), @"
     $ woodward status
     ! error: the answer to GET /api/v1/status can't be read: it has version 2 of the API; this program speaks version 1
-    !   ↳ if the daemon is of another version: woodward down, then woodward up
+    !   ↳ if the daemon is of another version: woodward down && woodward up
     (exit 70)
     ");
 }

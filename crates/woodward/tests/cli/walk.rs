@@ -65,7 +65,7 @@ fn the_walk_of_five_commands() {
     created auth-api (draft) 01900000-0000-7000-8000-000000000001
     created dashboard-ui (draft) 01900000-0000-7000-8000-000000000001
     created e2e-tests (draft) 01900000-0000-7000-8000-000000000001
-    !   ↳ woodward prompt auth-api "what to do"
+    !   ↳ woodward prompt auth-api "…"
     $ woodward prompt auth-api Implement JWT authentication
     ✓ auth-api is queued
     !   ↳ woodward logs auth-api -f

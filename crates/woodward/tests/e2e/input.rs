@@ -242,7 +242,7 @@ fn a_dry_run_refuses_what_creating_would_refuse() {
     for (args, code, word) in [
         (&["create", "-f", "cycle.yaml"][..], 2, "a"),
         (&["create", "x", "--after", "nowhere"], 5, "nowhere"),
-        (&["create", "docs"], 1, "docs"),
+        (&["create", "docs"], 2, "docs"),
         (&["create", "x", "--base", "nowhere"], 5, "nowhere"),
         (&["create", "x", "--agent", "nobody"], 2, "nobody"),
         (&["create", "x", "--path", "src/[a"], 2, "src/[a"),

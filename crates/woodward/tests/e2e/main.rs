@@ -10,6 +10,7 @@ mod desktop;
 mod disks;
 mod events;
 mod gates;
+mod hints;
 mod init;
 mod input;
 mod looks;

@@ -458,7 +458,7 @@ reactions:
         told.contains("Remarks:") && told.contains("\na.txt:1: why one?\n"),
         "{told}"
     );
-    scene.refused(&["reject", "chatty"], 2, &["empty"]);
+    scene.refused(&["reject", "chatty"], 2, &["what should change"]);
     let body = serde_json::json!({
         "event": "review-comment", "task": "chatty", "commit": head(&scene, "chatty"),
         "comments": [{ "file": "a.txt", "line": 2, "text": "and two?", "author": "bob" }],

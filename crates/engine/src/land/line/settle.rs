@@ -3,6 +3,7 @@
 //! A branch moves only to a tree that passed, and nobody goes back who did not fail by itself.
 
 use woodward_core::gate::Overall;
+use woodward_core::hint::NextCommand;
 use woodward_core::landing::HoldCause;
 use woodward_core::queue::learn::Learned;
 use woodward_core::queue::plan::Known;
@@ -153,8 +154,10 @@ impl Line<'_> {
         why: &str,
     ) -> Result<Turn> {
         let reason = format!(
-            "{why}; repair that, and it lands by itself, or say yes yourself: woodward approve {}",
-            task.name
+            "{why}; repair that, and it lands by itself, or say yes yourself: {}",
+            NextCommand::Approve {
+                task: task.name.clone()
+            }
         );
         let cause = HoldCause::Approval;
         self.hold(queued, Hold { cause, reason }).await?;

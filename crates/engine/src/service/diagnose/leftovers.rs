@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use woodward_api::{Check, CheckState};
 use woodward_core::StateKind;
+use woodward_core::hint::NextCommand;
 
 use super::{good, note};
 use crate::agent::resume::{resumable, why_lost};
@@ -51,10 +52,12 @@ impl Engine {
                 continue;
             };
             found += &format!("; its conversation {} can be resumed", one.session);
-            let fix = match task.state.kind() {
-                StateKind::Failed => Some(format!("woodward retry {name}")),
-                StateKind::Paused => Some(format!("woodward resume {name}")),
-                StateKind::Review => Some(format!("woodward prompt {name} \"…\"")),
+            let kind = task.state.kind();
+            let task = name.clone();
+            let fix = match kind {
+                StateKind::Failed => Some(NextCommand::Retry { task }.to_string()),
+                StateKind::Paused => Some(NextCommand::Resume { task }.to_string()),
+                StateKind::Review => Some(NextCommand::Prompt { task }.to_string()),
                 _ => {
                     found += "; it goes on by itself";
                     None
@@ -90,7 +93,7 @@ impl Engine {
                 checks.push(note(
                     "worktree",
                     format!("{} belongs to no open task", path.display()),
-                    Some("woodward doctor --fix".into()),
+                    Some(NextCommand::DoctorFix.to_string()),
                 ));
                 continue;
             }
@@ -126,7 +129,7 @@ async fn locks(project: &Project, fix: bool) -> Result<Vec<Check>> {
             note(
                 "locks",
                 format!("{} exists", path.display()),
-                Some("if no git runs: woodward doctor --fix".into()),
+                Some(NextCommand::DoctorFix.purpose("if no git runs").to_string()),
             )
         });
         return Ok(held.collect());

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use woodward_api::Check;
 use woodward_core::Millis;
+use woodward_core::hint::NextCommand;
 
 use super::{bad, good, note};
 use crate::agent::price::{Prices, own_table};
@@ -40,7 +41,9 @@ impl Engine {
             Err(error) => bad(
                 "git",
                 error.to_string(),
-                error.hint().unwrap_or_else(|| "install git".into()),
+                error
+                    .hint()
+                    .map_or_else(|| "install git".into(), String::from),
             ),
         });
         checks.push(good("database", health.database));
@@ -56,7 +59,10 @@ impl Engine {
             checks.push(bad(
                 "prices.json",
                 problem,
-                "repair it, then: woodward down && woodward up; until then only the built-in prices count",
+                format!(
+                    "repair it, then: {}; until then only the built-in prices count",
+                    NextCommand::Restart
+                ),
             ));
         }
         checks.push(room("disk", self.inner.options.paths.state()));

@@ -1,6 +1,7 @@
 //! The project's repository and its rules.
 
 use woodward_api::Check;
+use woodward_core::hint::NextCommand;
 
 use super::machine::room;
 use super::{bad, good, note};
@@ -20,7 +21,10 @@ impl Engine {
                     checks.push(note(
                         "gates",
                         "there are none: nothing verifies what agents do",
-                        Some(format!("add some to {CONFIG_FILE}: woodward help config")),
+                        {
+                            let purpose = format!("add some to {CONFIG_FILE}");
+                            Some(NextCommand::HelpConfig.purpose(purpose).to_string())
+                        },
                     ));
                 }
                 let base = project.base(&config);
@@ -46,7 +50,7 @@ impl Engine {
                 checks.push(bad(
                     "config",
                     problem.message,
-                    fix.unwrap_or_else(|| "woodward help config".into()),
+                    fix.unwrap_or_else(|| NextCommand::HelpConfig.to_string()),
                 ));
             }
         }

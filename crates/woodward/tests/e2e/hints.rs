@@ -1,0 +1,689 @@
+//! Every command that a hint can name, typed in the state in which the hint is printed.
+//!
+//! [`scenario`] has one arm for each [`CommandKind`], so that a new variant without one does not
+//! compile. An arm brings the state about, checks that exactly this command is printed there, types
+//! it with [`Hinted::typed`], and checks that it did what it is for.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use woodward_core::TaskName;
+use woodward_core::hint::{CommandKind, Dependencies, NextCommand, Word};
+use woodward_testkit::patience::until;
+use woodward_testkit::{Ran, TestRepo};
+
+use crate::scene::Scene;
+
+/// How many scenarios run at once.
+const AT_ONCE: usize = 4;
+
+#[test]
+fn every_command_in_a_hint_works_where_it_is_printed() {
+    let kinds: Mutex<VecDeque<CommandKind>> =
+        Mutex::new(CommandKind::ALL.iter().copied().collect());
+    let next = || kinds.lock().expect("no panic while locked").pop_front();
+    std::thread::scope(|threads| {
+        for _ in 0..AT_ONCE {
+            threads.spawn(|| {
+                while let Some(kind) = next() {
+                    scenario(kind);
+                }
+            });
+        }
+    });
+}
+
+/// The task of most scenarios.
+fn one() -> TaskName {
+    "one".parse().expect("a name")
+}
+
+fn word(text: &str) -> Word {
+    Word(text.to_owned())
+}
+
+/// A command that was printed.
+struct Hinted<'a> {
+    scene: &'a Scene,
+    line: String,
+}
+
+/// Checks that the command is among what was printed.
+fn hinted<'a>(scene: &'a Scene, printed: &str, command: NextCommand) -> Hinted<'a> {
+    let line = command.to_string();
+    assert!(printed.contains(&line), "`{line}` is not in: {printed}");
+    Hinted { scene, line }
+}
+
+impl Hinted<'_> {
+    /// Types it as a person would.
+    fn typed(&self) -> Ran {
+        self.scene.daemon.type_in(self.scene.root(), &self.line)
+    }
+
+    /// Types it; it must be accepted.
+    fn works(&self) -> Ran {
+        let ran = self.typed();
+        assert_eq!(ran.code, 0, "$ {}: {ran:#?}", self.line);
+        ran
+    }
+}
+
+fn state(scene: &Scene, task: &str) -> String {
+    scene.show(task).task.state.to_string()
+}
+
+fn attention(scene: &Scene, task: &str) -> String {
+    scene.show(task).task.attention.command.unwrap_or_default()
+}
+
+/// A task with a result that no gate has checked.
+fn reviewed() -> Scene {
+    let scene = Scene::new("");
+    scene.create("one", "echo 1 > one.txt");
+    scene.wait("one", "review");
+    scene
+}
+
+/// A task in a merge queue that does not move.
+fn queued() -> Scene {
+    let scene = reviewed();
+    scene.ok(&["queue", "freeze", "-m", "for the test"]);
+    scene.ok(&["merge", "one"]);
+    scene
+}
+
+/// A task whose agent works until the mark `go`.
+fn working() -> Scene {
+    let scene = Scene::new("");
+    let script = format!(
+        "echo 1 > one.txt; {}; {}",
+        scene.leave("works"),
+        scene.await_mark("go")
+    );
+    scene.create("one", &script);
+    scene.seen("works");
+    scene
+}
+
+fn asking() -> Scene {
+    let scene = Scene::new("");
+    scene.create("one", "\"$WOODWARD_BIN\" ask 'Which colour?' > one.txt");
+    scene.wait("one", "waiting");
+    scene
+}
+
+/// A landed task with a commit of the person's on top, so that it can't be reverted by itself. Gives
+/// that commit, shortened.
+fn built_upon() -> (Scene, String) {
+    let scene = Scene::new("");
+    scene.create("one", "sed -i s/1/one/ a.txt");
+    scene.land("one");
+    let text = scene.repo.read("a.txt").replace("one", "eins");
+    let commit = scene.repo.commit("in German", &[("a.txt", &text)]);
+    let commit = commit.chars().take(10).collect();
+    (scene, commit)
+}
+
+fn scenario(kind: CommandKind) {
+    match kind {
+        CommandKind::Prompt => {
+            let scene = Scene::new("");
+            let ran = scene.ok(&["create", "one"]);
+            hinted(&scene, &ran.stderr, NextCommand::Prompt { task: one() }).works();
+            assert_ne!(state(&scene, "one"), "draft");
+        }
+        CommandKind::Answer => {
+            let scene = asking();
+            let command = NextCommand::Answer { task: one() };
+            let ran = hinted(&scene, &attention(&scene, "one"), command).typed();
+            // Without a terminal it can only show the question: the documented code for that is 2.
+            assert_eq!(ran.code, 2, "{ran:#?}");
+            assert!(ran.stderr.contains("Which colour?"), "{ran:#?}");
+        }
+        CommandKind::AnswerText => {
+            let scene = asking();
+            let ran = scene.run(&["answer", "one"]);
+            hinted(&scene, &ran.stderr, NextCommand::AnswerText { task: one() }).works();
+            scene.wait("one", "review");
+        }
+        CommandKind::Create => {
+            let scene = Scene::new("");
+            scene.ok(&["create", "one"]);
+            scene.ok(&["cancel", "one"]);
+            scene.ok(&["create", "one-2"]);
+            let ran = scene.refused(&["prompt", "one", "go"], 1, &["cancelled"]);
+            // A name that is taken by an open task is never proposed.
+            let task = "one-3".parse().expect("a name");
+            hinted(&scene, &ran.stderr, NextCommand::Create { task }).works();
+            assert_ne!(state(&scene, "one-3"), "draft");
+        }
+        CommandKind::CreateRevert => {
+            let (scene, _) = built_upon();
+            let ran = scene.refused(&["undo", "one"], 11, &["a.txt"]);
+            let landed = scene.repo.git(&["rev-parse", "main~1"]);
+            let command = NextCommand::CreateRevert {
+                task: "revert-one".parse().expect("a name"),
+                commit: Word(landed.chars().take(10).collect()),
+            };
+            hinted(&scene, &ran.stderr, command).works();
+            assert_ne!(state(&scene, "revert-one"), "draft");
+        }
+        CommandKind::GitRevert => {
+            let (scene, commit) = built_upon();
+            let ran = scene.refused(&["undo", "one"], 11, &["a.txt"]);
+            assert!(!ran.stderr.contains("woodward undo"), "{ran:#?}");
+            let commit = Word(commit);
+            hinted(&scene, &ran.stderr, NextCommand::GitRevert { commit }).works();
+            scene.ok(&["undo", "one"]);
+        }
+        CommandKind::Show => {
+            let scene = Scene::new("");
+            scene.ok(&["create", "one"]);
+            let ran = scene.refused(&["retry", "one"], 1, &["has not failed"]);
+            let ran = hinted(&scene, &ran.stderr, NextCommand::Show { task: one() }).works();
+            // What `show` says to type next is never `show` itself.
+            assert!(!ran.stdout.contains("↳ woodward show one"), "{ran:#?}");
+        }
+        CommandKind::Diff => {
+            let scene = reviewed();
+            let command = NextCommand::Diff { task: one() };
+            let ran = hinted(&scene, &attention(&scene, "one"), command).works();
+            assert!(ran.stdout.contains("one.txt"), "{ran:#?}");
+            let shown = scene.ok(&["show", "one"]).stdout;
+            assert!(!shown.contains("↳ woodward show one"), "{shown}");
+        }
+        CommandKind::DiffStat => {
+            let scene = reviewed();
+            let ran = scene.refused(&["comment", "one", "two.txt", "-m", "x"], 5, &["two.txt"]);
+            let ran = hinted(&scene, &ran.stderr, NextCommand::DiffStat { task: one() }).works();
+            assert!(ran.stdout.contains("one.txt"), "{ran:#?}");
+        }
+        CommandKind::DiffSinceApproved => {
+            let scene = queued();
+            scene.ok(&["reject", "one", "-m", "echo 2 > two.txt"]);
+            scene.wait("one", "review");
+            let command = NextCommand::DiffSinceApproved { task: one() };
+            let ran = hinted(&scene, &attention(&scene, "one"), command).works();
+            assert!(ran.stdout.contains("two.txt"), "{ran:#?}");
+            assert!(!ran.stdout.contains("one.txt"), "{ran:#?}");
+        }
+        CommandKind::Logs => {
+            let scene = Scene::new("");
+            scene.create("one", "echo hello; echo 1 > one.txt");
+            scene.wait("one", "review");
+            let ran = scene.refused(&["attach", "one"], 1, &["no agent of one runs now"]);
+            let ran = hinted(&scene, &ran.stderr, NextCommand::Logs { task: one() }).works();
+            assert!(ran.stdout.contains("hello"), "{ran:#?}");
+        }
+        CommandKind::LogsFollow => {
+            let scene = Scene::new("");
+            scene.ok(&["create", "one"]);
+            let ran = scene.ok(&["prompt", "one", "echo hello; echo 1 > one.txt"]);
+            let command = NextCommand::LogsFollow { task: one() };
+            let hint = hinted(&scene, &ran.stderr, command);
+            until("a run begins", || !scene.show("one").runs.is_empty());
+            let ran = hint.works();
+            assert!(ran.stdout.contains("hello"), "{ran:#?}");
+        }
+        CommandKind::LogsGate => {
+            let scene = Scene::new(
+                "gates:\n  - { name: check, command: \"test ! -e one.txt || { echo no; exit 1; }\" }\n\
+                 limits: { fixCycles: 0, attempts: 1 }\n",
+            );
+            scene.create("one", "echo 1 > one.txt");
+            scene.failed("one");
+            let ran = scene.ok(&["gate", "explain", "one"]);
+            let gate = "check".parse().expect("a name");
+            let command = NextCommand::LogsGate { task: one(), gate };
+            let ran = hinted(&scene, &ran.stdout, command).works();
+            assert!(ran.stdout.contains("no"), "{ran:#?}");
+        }
+        CommandKind::LogsSetup => {
+            let scene = Scene::new(
+                "worktree: { setup: [\"echo missing tool; exit 3\"] }\nlimits: { attempts: 1 }\n",
+            );
+            scene.create("one", "echo 1 > one.txt");
+            scene.failed("one");
+            let command = NextCommand::LogsSetup { task: one() };
+            let ran = hinted(&scene, &attention(&scene, "one"), command).works();
+            assert!(ran.stdout.contains("missing tool"), "{ran:#?}");
+        }
+        CommandKind::WaitReview => {
+            let scene = working();
+            let ran = scene.refused(&["merge", "one"], 1, &["working"]);
+            let hint = hinted(&scene, &ran.stderr, NextCommand::WaitReview { task: one() });
+            scene.give("go");
+            hint.works();
+            assert_eq!(state(&scene, "one"), "review");
+        }
+        CommandKind::WaitLanded => {
+            let scene = reviewed();
+            let ran = scene.ok(&["merge", "one"]);
+            hinted(&scene, &ran.stderr, NextCommand::WaitLanded { task: one() }).works();
+            assert_eq!(state(&scene, "one"), "landed");
+        }
+        CommandKind::Merge => {
+            let scene = reviewed();
+            let ran = scene.refused(&["queue", "hold", "one"], 1, &["not queued"]);
+            hinted(&scene, &ran.stderr, NextCommand::Merge { task: one() }).works();
+            scene.wait("one", "landed");
+        }
+        CommandKind::Approve => {
+            let scene = Scene::new(
+                "gates:\n  - { name: check, command: \"test ! -e broken\" }\n\
+                 review: never\nlimits: { attempts: 1 }\n",
+            );
+            let script = format!(
+                "echo 1 > one.txt; {}; {}",
+                scene.leave("works"),
+                scene.await_mark("go")
+            );
+            scene.create("one", &script);
+            scene.seen("works");
+            scene.repo.commit("break the branch", &[("broken", "")]);
+            scene.give("go");
+            let held = || scene.show("one").task.held.unwrap_or_default();
+            until("it waits for a person", || held().contains("itself fails"));
+            hinted(&scene, &held(), NextCommand::Approve { task: one() }).works();
+            scene.lands_by_itself("one");
+        }
+        CommandKind::Reject => {
+            let scene = reviewed();
+            let ran = scene.refused(&["reject", "one"], 2, &["what should change"]);
+            hinted(&scene, &ran.stderr, NextCommand::Reject { task: one() }).works();
+            until("an agent has it again", || scene.show("one").runs.len() > 1);
+        }
+        CommandKind::RejectWithComments => {
+            let scene = reviewed();
+            let ran = scene.ok(&["comment", "one", "one.txt:1", "-m", "echo 2"]);
+            let command = NextCommand::RejectWithComments { task: one() };
+            hinted(&scene, &ran.stderr, command).works();
+            // Before there is a result nothing can be rejected, and nobody is told to.
+            let scene = working();
+            let ran = scene.ok(&["comment", "one", "-m", "echo 2"]);
+            let command = NextCommand::RejectWithComments { task: one() };
+            assert!(!ran.stderr.contains(&command.to_string()), "{ran:#?}");
+        }
+        CommandKind::Comment => {
+            let scene = reviewed();
+            let ran = scene.refused(&["reject", "one"], 2, &["what should change"]);
+            hinted(&scene, &ran.stderr, NextCommand::Comment { task: one() }).works();
+            scene.ok(&["reject", "one"]);
+        }
+        CommandKind::Retry => {
+            let scene = Scene::new("limits: { attempts: 1 }\n");
+            scene.create("one", "exit 7");
+            scene.failed("one");
+            let command = NextCommand::Retry { task: one() };
+            hinted(&scene, &attention(&scene, "one"), command).works();
+            until("it ran again", || scene.show("one").runs.len() > 1);
+        }
+        CommandKind::Resume => {
+            let scene = working();
+            let ran = scene.ok(&["pause", "one"]);
+            let hint = hinted(&scene, &ran.stderr, NextCommand::Resume { task: one() });
+            scene.give("go");
+            hint.works();
+            assert_ne!(state(&scene, "one"), "paused");
+        }
+        CommandKind::ResumeWithBudget => {
+            let scene = Scene::of(TestRepo::with(&[(
+                "woodward.yaml",
+                "agent: { command: sh, usage: { input: /in, output: /out, perStep: true } }\n\
+                 budget: { tokens: 100 }\n",
+            )]));
+            scene.ok(&["init", "-q"]);
+            let spend = format!(
+                "[ -e '{mark}' ] && {{ echo x > x; exit 0; }}\n{leave}\n\
+                 echo '{{\"in\": 90, \"out\": 60}}'\n{wait}",
+                mark = scene.mark("spent").display(),
+                leave = scene.leave("spent"),
+                wait = scene.await_mark("never"),
+            );
+            scene.create("one", &spend);
+            scene.wait("one", "paused");
+            let ran = scene.refused(&["resume", "one"], 13, &["tokens used"]);
+            let command = NextCommand::ResumeWithBudget {
+                task: one(),
+                budget: word("tokens=300"),
+            };
+            hinted(&scene, &ran.stderr, command).works();
+            scene.wait("one", "review");
+        }
+        CommandKind::ResumeWithout => {
+            let scene = Scene::new("");
+            scene.ok(&["create", "base"]);
+            scene.ok(&["create", "one", "-p", "echo 1 > one.txt", "--after", "base"]);
+            scene.ok(&["cancel", "base"]);
+            let base = "base".parse().expect("a name");
+            let command = NextCommand::ResumeWithout {
+                task: one(),
+                without: Dependencies(vec![base]),
+            };
+            let line = command.to_string();
+            until("it is blocked", || attention(&scene, "one") == line);
+            hinted(&scene, &attention(&scene, "one"), command).works();
+            scene.wait("one", "review");
+        }
+        CommandKind::Undo => {
+            let scene = Scene::new("");
+            scene.ok(&["create", "one"]);
+            let ran = scene.ok(&["cancel", "one"]);
+            hinted(&scene, &ran.stderr, NextCommand::Undo { task: one() }).works();
+            assert_eq!(state(&scene, "one"), "draft");
+        }
+        CommandKind::Attach => {
+            // It is printed where a program refuses to be taken over, which needs a real one; the
+            // command is the same for every agent that runs.
+            let scene = working();
+            let line = NextCommand::Attach { task: one() }.to_string();
+            scene.give("go");
+            let hint = Hinted {
+                scene: &scene,
+                line,
+            };
+            let ran = hint.typed();
+            // 1 where the agent ended a moment before.
+            assert!(ran.code == 0 || ran.code == 1, "{ran:#?}");
+        }
+        CommandKind::Status => {
+            let scene = Scene::new("");
+            let ran = scene.ok(&["create", "one", "-p", "echo 1 > one.txt"]);
+            let ran = hinted(&scene, &ran.stderr, NextCommand::Status).works();
+            assert!(ran.stdout.contains("one"), "{ran:#?}");
+        }
+        CommandKind::StatusAll => {
+            let scene = Scene::new("");
+            scene.ok(&["create", "one"]);
+            scene.ok(&["cancel", "one"]);
+            let ran = scene.refused(&["show", "nowhere"], 5, &["nowhere"]);
+            let ran = hinted(&scene, &ran.stderr, NextCommand::StatusAll).works();
+            assert!(ran.stdout.contains("one"), "{ran:#?}");
+        }
+        CommandKind::Queue => {
+            let scene = Scene::new("");
+            scene.ok(&["create", "one"]);
+            let ran = scene.refused(&["queue", "hold", "one"], 1, &["not queued"]);
+            hinted(&scene, &ran.stderr, NextCommand::Queue).works();
+        }
+        CommandKind::QueueRelease => {
+            let scene = queued();
+            let ran = scene.ok(&["queue", "hold", "one"]);
+            let command = NextCommand::QueueRelease { task: one() };
+            hinted(&scene, &ran.stderr, command).works();
+            scene.ok(&["queue", "thaw"]);
+            scene.wait("one", "landed");
+        }
+        CommandKind::QueueDrop => {
+            let scene = queued();
+            let other = scene.repo.head("main");
+            let ran = scene.refused(&["merge", "one", "--commit", &other], 11, &["another"]);
+            let ran = hinted(&scene, &ran.stderr, NextCommand::QueueDrop { task: one() }).works();
+            assert_eq!(state(&scene, "one"), "paused");
+            // What is said after that works in that state, too.
+            hinted(&scene, &ran.stderr, NextCommand::Prompt { task: one() }).works();
+            hinted(&scene, &ran.stderr, NextCommand::Resume { task: one() }).works();
+        }
+        CommandKind::QueueFreeze => {
+            let scene = Scene::new("");
+            let ran = scene.refused(&["queue", "freeze"], 2, &["say why"]);
+            let ran = hinted(&scene, &ran.stderr, NextCommand::QueueFreeze).works();
+            assert!(ran.stdout.contains("frozen"), "{ran:#?}");
+        }
+        CommandKind::QueueFreezeBranch => {
+            let scene = Scene::new("");
+            scene.repo.git(&["branch", "next"]);
+            let ran = scene.refused(&["queue", "freeze", "next"], 2, &["say why"]);
+            let branch = word("next");
+            let command = NextCommand::QueueFreezeBranch { branch };
+            let ran = hinted(&scene, &ran.stderr, command).works();
+            assert!(ran.stdout.contains("next\t-\t-\t-\tfrozen"), "{ran:#?}");
+        }
+        CommandKind::GateList => {
+            let scene = Scene::new("");
+            scene.ok(&["create", "one"]);
+            let ran = scene.refused(&["gate", "explain", "one"], 5, &["no gate"]);
+            hinted(&scene, &ran.stderr, NextCommand::GateList).works();
+        }
+        CommandKind::Blame => {
+            let scene = Scene::new("");
+            let ran = scene.refused(&["blame", "a.txt:99"], 5, &["no line 99"]);
+            let file = scene.root().canonicalize().expect("a path").join("a.txt");
+            let file = Word::from(&file.display());
+            hinted(&scene, &ran.stderr, NextCommand::Blame { file }).works();
+        }
+        CommandKind::CostToday => {
+            let scene = Scene::new("");
+            let ran = scene.refused(&["cost", "--days", "0"], 2, &["--days 0"]);
+            hinted(&scene, &ran.stderr, NextCommand::CostToday).works();
+        }
+        CommandKind::NotifyList => {
+            let scene = Scene::new("");
+            let ran = scene.refused(&["notify", "test", "nowhere"], 5, &["nowhere"]);
+            hinted(&scene, &ran.stderr, NextCommand::NotifyList).works();
+        }
+        CommandKind::NotifyTest => {
+            let scene = Scene::new(
+                "notify:\n  channels:\n    hook: { kind: command, command: \"cat >../stage/told\" }\n",
+            );
+            let ran = scene.refused(&["notify", "test", "hok"], 5, &["hok"]);
+            let channel = word("hook");
+            hinted(&scene, &ran.stderr, NextCommand::NotifyTest { channel }).works();
+            scene.seen("told");
+        }
+        CommandKind::Init => {
+            let scene = Scene::of(TestRepo::with(&[("a.txt", "1\n")]));
+            let ran = scene.refused(&["status"], 5, &["no project"]);
+            hinted(&scene, &ran.stderr, NextCommand::Init).works();
+            scene.ok(&["status"]);
+        }
+        CommandKind::InitWithBase => {
+            let scene = Scene::of(TestRepo::with(&[("a.txt", "1\n")]));
+            scene.repo.git(&["checkout", "-q", "--detach"]);
+            scene.repo.git(&["branch", "-m", "main", "trunk"]);
+            let ran = scene.run(&["init"]);
+            assert_ne!(ran.code, 0, "{ran:#?}");
+            let branch = word("trunk");
+            let ran = hinted(&scene, &ran.stderr, NextCommand::InitWithBase { branch }).works();
+            assert!(ran.stdout.contains("land on trunk"), "{ran:#?}");
+            scene.refused(&["init", "--base", "nowhere"], 5, &["nowhere"]);
+        }
+        CommandKind::Up => {
+            let scene = Scene::new("");
+            scene.ok(&["down"]);
+            let ran = scene.refused(&["--no-daemon", "status"], 3, &["no daemon"]);
+            hinted(&scene, &ran.stderr, NextCommand::Up).works();
+            scene.ok(&["--no-daemon", "status"]);
+        }
+        CommandKind::UpForeground => {
+            let mut scene = Scene::of(TestRepo::with(&[("a.txt", "1\n")]));
+            let nowhere = "postgres://127.0.0.1:1/nowhere";
+            scene.daemon.set("WOODWARD_DATABASE_URL", nowhere);
+            let ran = scene.run(&["up"]);
+            assert_eq!(ran.code, 3, "{ran:#?}");
+            let ran = hinted(&scene, &ran.stderr, NextCommand::UpForeground).typed();
+            // It shows why the daemon can't run.
+            assert!(ran.code != 0 && !ran.stderr.is_empty(), "{ran:#?}");
+        }
+        CommandKind::Restart => {
+            let scene = Scene::new("");
+            let own = scene.daemon.home().join(".config/woodward");
+            std::fs::create_dir_all(&own).expect("a directory");
+            std::fs::write(own.join("prices.json"), "{").expect("a file");
+            let ran = scene.run(&["doctor"]);
+            let before = scene.daemon_pid();
+            std::fs::remove_file(own.join("prices.json")).expect("it is there");
+            hinted(&scene, &ran.stdout, NextCommand::Restart).works();
+            assert_ne!(scene.daemon_pid(), before);
+        }
+        CommandKind::RestartListening => {
+            let scene = Scene::new("");
+            let ran = scene.refused(&["up", "--listen", "127.0.0.1:0"], 1, &["already running"]);
+            let command = NextCommand::RestartListening {
+                address: word("127.0.0.1:0"),
+            };
+            let ran = hinted(&scene, &ran.stderr, command).works();
+            assert!(ran.stdout.contains("http://127.0.0.1:"), "{ran:#?}");
+        }
+        CommandKind::Down => {
+            let scene = Scene::new("");
+            let ran = scene.run(&["up", "--foreground"]);
+            assert_ne!(ran.code, 0, "{ran:#?}");
+            hinted(&scene, &ran.stderr, NextCommand::Down).works();
+            scene.refused(&["--no-daemon", "status"], 3, &["no daemon"]);
+        }
+        CommandKind::Doctor => {
+            let scene = Scene::new("limits: { attempts: 1 }\n");
+            // Run directories can't be made below a file.
+            let runs = scene.daemon.state().join("runs");
+            let _ = std::fs::remove_dir_all(&runs);
+            std::fs::write(&runs, "").expect("a file");
+            scene.create("one", "echo 1 > one.txt");
+            let why = scene.failed("one");
+            let ran = hinted(&scene, &why, NextCommand::Doctor).typed();
+            // 1 where it found something wrong.
+            assert!(ran.code == 0 || ran.code == 1, "{ran:#?}");
+            assert!(!ran.stdout.is_empty(), "{ran:#?}");
+        }
+        CommandKind::DoctorFix => {
+            let scene = Scene::new("");
+            let lock = scene.root().join(".git/index.lock");
+            std::fs::write(lock, "").expect("a file");
+            let ran = scene.run(&["doctor"]);
+            let ran = hinted(&scene, &ran.stdout, NextCommand::DoctorFix).typed();
+            assert!(ran.code == 0 || ran.code == 1, "{ran:#?}");
+            assert!(ran.stdout.contains("lock"), "{ran:#?}");
+        }
+        CommandKind::HelpConfig => {
+            let scene = Scene::new("");
+            let ran = scene.refused(&["gate", "run"], 5, &["no gates"]);
+            let ran = hinted(&scene, &ran.stderr, NextCommand::HelpConfig).works();
+            assert!(ran.stdout.contains("gates"), "{ran:#?}");
+        }
+        CommandKind::Help => {
+            let scene = Scene::of(TestRepo::with(&[("a.txt", "1\n")]));
+            let ran = scene.refused(&["help", "nonsense"], 2, &["nonsense"]);
+            hinted(&scene, &ran.stderr, NextCommand::Help).works();
+        }
+        CommandKind::SetStateDir => {
+            let mut scene = Scene::of(TestRepo::with(&[("a.txt", "1\n")]));
+            scene.daemon.set("WOODWARD_STATE_DIR", "my state");
+            let ran = scene.refused(&["status"], 2, &["relative"]);
+            let directory = scene.root().canonicalize().expect("a path");
+            let directory = Word::from(&directory.join("my state").display());
+            let mut hint = hinted(&scene, &ran.stderr, NextCommand::SetStateDir { directory });
+            hint.line += "; woodward --no-daemon status";
+            // Now only the daemon is missing.
+            assert_eq!(hint.typed().code, 3);
+        }
+    }
+}
+
+/// A failing `worktree.setup` names what to repair, and after that the command that is shown works.
+#[test]
+fn a_failing_setup_says_what_to_repair() {
+    let rules = "worktree: { setup: [\"test -e ../../stage/ready\"] }\nlimits: { attempts: 1 }\n";
+    let scene = Scene::new(rules);
+    scene.create("one", "echo 1 > one.txt; exit 0");
+    let why = scene.failed("one");
+    assert!(why.contains("test -e ../../stage/ready"), "{why}");
+    assert!(!why.contains("doctor"), "{why}");
+    scene.give("ready");
+    let others = scene.show("one").task.attention.alternatives.join("\n");
+    hinted(&scene, &others, NextCommand::Retry { task: one() }).works();
+    scene.wait("one", "review");
+}
+
+/// A name that is taken: the hint is one command that can be typed as it is.
+#[test]
+fn a_name_clash_names_the_task_that_has_the_name() {
+    let scene = Scene::new("");
+    scene.ok(&["create", "one"]);
+    let ran = scene.run(&["create", "one"]);
+    assert_ne!(ran.code, 0, "{ran:#?}");
+    let last = ran.hints().last().copied().unwrap_or_default().to_owned();
+    assert!(last.ends_with("woodward show one"), "{ran:#?}");
+    hinted(&scene, &ran.stderr, NextCommand::Show { task: one() }).works();
+}
+
+/// Where a command still stands in a text, and how often: prose, and notes about agents that are
+/// stored as text. A new hint is a variant of `NextCommand`, never a text.
+const IN_TEXT: &[(&str, usize)] = &[
+    ("agents/src/terminal/conduct.rs", 3),
+    ("engine/src/agent/ending.rs", 6),
+    ("engine/src/config/check.rs", 1),
+    ("engine/src/config/render.rs", 1),
+    ("engine/src/drive/prepare.rs", 1),
+    ("engine/src/drive/work.rs", 1),
+    ("engine/src/land/right.rs", 2),
+    ("engine/src/service/notify.rs", 2),
+    ("engine/src/service/questions.rs", 1),
+    ("engine/src/service/signals.rs", 1),
+    ("engine/src/supervise.rs", 2),
+    ("store/src/exercise/tasks.rs", 1),
+    ("woodward/src/commands/attach.rs", 1),
+    ("woodward/src/render/conflicts.rs", 1),
+    ("woodward/src/render/notify.rs", 1),
+];
+
+/// Files about commands: their help, and their examples.
+const ABOUT_COMMANDS: &[&str] = &[
+    "core/src/hint.rs",
+    "woodward/src/cli.rs",
+    "woodward/src/commands/demo/",
+    "woodward/src/render/sample.rs",
+];
+
+#[test]
+fn no_hint_names_a_command_as_text() {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let help = Scene::of(TestRepo::empty()).ok(&["--help"]).stdout;
+    let verbs: Vec<&str> = help.split(|c: char| !c.is_ascii_lowercase()).collect();
+    let names_command = |line: &str| {
+        let line = line.trim_start();
+        let is_code = !line.starts_with("//") && !line.contains("before_help");
+        let mut after = line.split("woodward ").skip(1);
+        is_code
+            && after.any(|rest| {
+                let verb = rest.split(|c: char| !c.is_ascii_lowercase()).next();
+                verb.is_some_and(|verb| verb.len() > 1 && verbs.contains(&verb))
+            })
+    };
+    for name in [
+        "core", "store", "agents", "notify", "api", "engine", "server", "woodward",
+    ] {
+        for file in sources(&crates.join(name).join("src")) {
+            let shown = file
+                .strip_prefix(&crates)
+                .expect("below")
+                .display()
+                .to_string();
+            if ABOUT_COMMANDS.iter().any(|about| shown.starts_with(about)) {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file).expect("a source file");
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let found: Vec<&str> = code.lines().filter(|line| names_command(line)).collect();
+            let known = IN_TEXT.iter().find(|(file, _)| *file == shown);
+            let most = known.map_or(0, |(_, count)| *count);
+            assert!(
+                found.len() <= most,
+                "{shown}: use a variant of NextCommand (crates/core/src/hint.rs): {found:#?}"
+            );
+        }
+    }
+}
+
+fn sources(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
