@@ -64,7 +64,7 @@ fn defect(pattern: &str) -> Option<(&'static str, &'static str)> {
             "`.` and `..` are not allowed in it",
             "write it from the repository's root, such as `src/**`",
         )
-    } else if components().any(str::is_empty) {
+    } else if pattern != "/" && components().any(str::is_empty) {
         ("it contains an empty name", "write a single `/`")
     } else if components().any(|part| part != "**" && part.contains("**")) {
         (
