@@ -191,6 +191,7 @@ impl Person {
             8..10 => return self.push_by_hand(env, task),
             10 => Fact::BudgetSet { budget: drawn(env) },
             11 => Fact::Resumed,
+            12 => return rewrite_target(task),
             _ => Fact::PromptGiven {
                 message: env.ids.message(),
             },
@@ -206,6 +207,18 @@ impl Person {
         let commit = agents::commit(env, task.id, worktree.made_by, &worktree.base.clone());
         Some(Fact::HeadMoved { commit })
     }
+}
+
+/// A person rewrites the target branch below a result, which is then rebuilt.
+fn rewrite_target(task: &Task) -> Option<Fact> {
+    let commit = match &task.state {
+        State::Review { commit, .. } => commit,
+        State::Landing { approval, .. } => &approval.commit,
+        _ => return None,
+    };
+    Some(Fact::TargetRewritten {
+        commit: commit.clone(),
+    })
 }
 
 fn drawn(env: &mut Env) -> Budget {

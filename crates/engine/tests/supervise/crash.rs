@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use woodward_engine::supervise::{self, Cause, Identity, Launched, Seen, probe};
 
-use crate::stage::{DAEMON, Groups, Stage, Stranger, in_time, kill, until};
+use crate::stage::{DAEMON, Groups, Stage, Stranger, in_time, kill, save_launch, until};
 
 pub(crate) async fn a_killed_supervisor_is_lost_and_a_sweep_leaves_none(
     stage: Stage,
@@ -108,10 +108,7 @@ pub(crate) async fn a_launch_that_broke_off_can_be_repeated(stage: Stage) -> any
 pub(crate) async fn a_killed_daemon_loses_no_exit(stage: Stage) -> anyhow::Result<()> {
     let launch =
         stage.script("echo ready; while ! [ -e go ]; do sleep 0.01; done; echo end; exit 7");
-    std::fs::write(
-        stage.cwd().join("launch.json"),
-        serde_json::to_vec(&launch)?,
-    )?;
+    save_launch(stage.cwd(), &launch)?;
     let mut daemon = Command::new(std::env::current_exe()?)
         .arg(DAEMON)
         .arg(stage.cwd())

@@ -256,10 +256,17 @@ pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> anyhow::Resul
         .context("it took too long")
 }
 
+/// Says what [`daemon`] shall launch. The values of variables are no part of a launch on disk.
+pub(crate) fn save_launch(dir: &Path, launch: &Launch) -> anyhow::Result<()> {
+    let text = serde_json::to_vec(&(launch, &launch.env))?;
+    Ok(std::fs::write(dir.join("launch.json"), text)?)
+}
+
 /// A process that launches what `launch.json` says, reports, and then waits to be killed.
 pub(crate) fn daemon(dir: &Path) -> ExitCode {
-    let launch = std::fs::read(dir.join("launch.json")).expect("what to launch");
-    let launch: Launch = serde_json::from_slice(&launch).expect("what to launch");
+    let text = std::fs::read(dir.join("launch.json")).expect("what to launch");
+    let (mut launch, env): (Launch, _) = serde_json::from_slice(&text).expect("what to launch");
+    launch.env = env;
     let program = Program {
         exe: std::env::current_exe().expect("the test binary"),
         args: vec![SUPERVISE.into()],

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use rustix::process::Signal;
 use woodward_engine::supervise::{self, Cause, Launched, Seen, probe};
 
-use crate::stage::{DAEMON, Stage, Stranger, in_time, kill, marked, signal, until};
+use crate::stage::{DAEMON, Stage, Stranger, in_time, kill, marked, save_launch, signal, until};
 
 const SHORT: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(60);
@@ -157,7 +157,7 @@ pub(crate) async fn a_run_inside_a_run_ends_with_it(stage: Stage) -> anyhow::Res
     let mut launch = stage.script("trap '' TERM; echo $$ > ../inner; sleep 1000; sleep 1000");
     launch.cwd = inside.clone();
     launch.mark = format!("{}-inside", stage.mark());
-    std::fs::write(inside.join("launch.json"), serde_json::to_vec(&launch)?)?;
+    save_launch(&inside, &launch)?;
     let mut outer = stage.script("");
     let daemon = std::env::current_exe()?.display().to_string();
     outer.command = vec![daemon, DAEMON.into(), inside.display().to_string()];
