@@ -28,7 +28,7 @@ fn stops_within_a_turn(place: &Place) {
     place.reaches("long", &["paused"]);
     let task = place.task("long");
     let why = &task.attention.reason;
-    assert!(why.contains("of $0.03 used"), "{why}");
+    assert!(why.contains("of $0.030 used"), "{why}");
     let spent = task.spent.and_then(|spent| spent.usd_micros).unwrap();
     assert!(spent < 75_000, "{spent}\n{}", place.story("long"));
     assert!(requests(place) < 7, "{}", place.story("long"));
@@ -58,7 +58,7 @@ pub(crate) fn a_budget_stops_a_turn_in_a_terminal(programs: &Programs) {
     place.reaches("long", &["paused"]);
     let task = place.task("long");
     let why = &task.attention.reason;
-    assert!(why.contains("of $0.03 used"), "{why}");
+    assert!(why.contains("of $0.030 used"), "{why}");
     assert!(requests(&place) < 7, "{}", place.story("long"));
 }
 
