@@ -108,6 +108,9 @@ pub struct ResumeTask {
     /// Tasks that it no longer waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
+    /// First move what the agent committed on another branch to the task's own branch.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub move_commits: bool,
 }
 
 /// Undo a removal or a cancellation; of the last one when no task is named.

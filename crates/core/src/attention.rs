@@ -177,6 +177,11 @@ fn alternatives(task: &Task) -> Vec<NextCommand> {
         State::Failed {
             failure: Failure::SetupFailed { .. },
         } => alloc::vec![NextCommand::Retry { task: name() }],
+        // The commits stay where the agent made them.
+        State::Paused {
+            reason: PauseReason::MovedBranch(_),
+            ..
+        } => alloc::vec![NextCommand::Resume { task: name() }],
         _ => Vec::new(),
     }
 }
@@ -386,6 +391,11 @@ fn paused(task: &Task, reason: &PauseReason) -> Said {
             Level::Broken,
             format!("a rule stopped it{}", after_colon(note)),
             resume,
+        ),
+        PauseReason::MovedBranch(moved) => (
+            Level::Broken,
+            moved.to_string(),
+            Some(NextCommand::ResumeMovingCommits { task: name.clone() }),
         ),
         PauseReason::Budget(limit) => (
             Level::Broken,

@@ -14,6 +14,7 @@ use crate::gate::{GateKind, GateReport};
 use crate::id::{
     CommitId, Epoch, EventId, IntentId, MessageId, RunId, TaskId, TreeId, Version, WorkerId,
 };
+use crate::moved_branch::MovedBranch;
 use crate::name::GateName;
 use crate::state::{Question, RejectionSource};
 use crate::task::{NewTask, Worktree};
@@ -317,6 +318,13 @@ pub enum Outcome {
     Overloaded {
         /// What was said.
         note: Note,
+    },
+    /// The agent is done, and has moved a branch of the person's.
+    MovedBranch {
+        /// Which, and how.
+        moved: MovedBranch,
+        /// The result on the task's own branch, if there is one.
+        commit: Option<CommitId>,
     },
     /// A budget stopped it.
     OverBudget {

@@ -199,6 +199,8 @@ next_commands! {
     ResumeWithBudget { task: TaskName, budget: Word } => "woodward resume {task} --budget {budget}",
     /// Let a task start although tasks it depends on will not land.
     ResumeWithout { task: TaskName, without: Dependencies } => "woodward resume {task} {without}",
+    /// Move what an agent committed on a person's branch to the task's branch, and let the task continue.
+    ResumeMovingCommits { task: TaskName } => "woodward resume {task} --move-commits",
     /// Undo a cancellation, a removal or a landing.
     Undo { task: TaskName } => "woodward undo {task}",
     /// Look at an agent's terminal.
@@ -251,6 +253,8 @@ next_commands! {
     Help => "woodward --help",
     /// Keep the state in an absolute directory.
     SetStateDir { directory: Word } => "export WOODWARD_STATE_DIR={directory}",
+    /// See the commits between two.
+    GitLog { from: Word, to: Word } => "git log {from}..{to}",
     /// Revert a commit by hand.
     GitRevert { commit: Word } => "git revert --no-edit {commit}",
 }

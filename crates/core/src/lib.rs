@@ -29,6 +29,7 @@ pub mod hint;
 pub mod id;
 pub mod landing;
 pub mod lease;
+pub mod moved_branch;
 pub mod name;
 pub mod notice;
 pub mod policy;

@@ -252,7 +252,11 @@ pub fn notice_of(task: &Task, hold: Option<&Note>) -> Option<Notice> {
             };
             (Reason::Review, evidence)
         }
-        State::Failed { .. } => (Reason::Failed, since()),
+        State::Failed { .. }
+        | State::Paused {
+            reason: PauseReason::MovedBranch(_),
+            ..
+        } => (Reason::Failed, since()),
         State::Paused {
             reason: PauseReason::Budget(_),
             ..

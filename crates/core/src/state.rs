@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::budget::Limit;
 use crate::disk::DiskFull;
 use crate::id::{CommitId, IntentId, MessageId, RunId, TaskId};
+use crate::moved_branch::MovedBranch;
 use crate::name::GateName;
 use crate::text::Note;
 use crate::time::{Millis, Timestamp};
@@ -264,6 +265,8 @@ pub enum PauseReason {
     Budget(Limit),
     /// A rule wants a person to look at it first.
     Rule(Note),
+    /// Its agent moved a branch of the person's, who decides what becomes of the commits.
+    MovedBranch(MovedBranch),
 }
 
 /// Where a paused task goes on.

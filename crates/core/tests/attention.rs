@@ -234,7 +234,7 @@ fn a_level_follows_from_the_state() {
             State::Review { .. } => Level::Review,
             State::Failed { .. }
             | State::Paused {
-                reason: PauseReason::Budget(_) | PauseReason::Rule(_),
+                reason: PauseReason::Budget(_) | PauseReason::Rule(_) | PauseReason::MovedBranch(_),
                 ..
             } => Level::Broken,
             State::Draft

@@ -14,6 +14,7 @@ use woodward_core::effect::DependencyNews;
 use woodward_core::event::{Fault, Outcome};
 use woodward_core::fix::FixBudget;
 use woodward_core::gate::{GateKind, GateReport, Verdict};
+use woodward_core::moved_branch::MovedBranch;
 use woodward_core::policy::ReviewRule;
 use woodward_core::state::{
     Approver, Delay, Evidence, Failure, PauseReason, Purpose, Question, RejectionSource,
@@ -713,6 +714,51 @@ fn a_full_disk_costs_no_attempt_and_is_told() {
     ));
     assert_eq!(story.0.task.tally.failures, 0);
     assert_eq!(story.0.task.tally.disk_waits, 8);
+}
+
+fn moved_main() -> MovedBranch {
+    MovedBranch {
+        branch: "main".into(),
+        old: commit(50),
+        new: commit(52),
+        commits: vec![commit(51), commit(52)],
+    }
+}
+
+#[test]
+fn a_run_that_moved_a_branch_of_the_person_is_held_until_they_decide() {
+    let moved = moved_main();
+    let cases = [None, Some(commit(10))].into_iter();
+    for (result, keep) in cases.flat_map(|result| [(result.clone(), true), (result, false)]) {
+        let mut story = Story::begins(Policy::default());
+        story.picked_up(1);
+        let outcome = Outcome::MovedBranch {
+            moved: moved.clone(),
+            commit: result.clone(),
+        };
+        story.run_ends(1, outcome);
+        assert!(matches!(
+            story.state(),
+            State::Paused { reason: PauseReason::MovedBranch(found), .. } if *found == moved
+        ));
+        assert_eq!(story.0.task.head, result);
+        assert_eq!(story.0.task.tally.failures, 0);
+        if keep {
+            // The commits stay where they are: the task continues with what it has.
+            story.tell(Fact::Resumed);
+            let expected = match result.clone() {
+                Some(commit) => Purpose::Verify { commit },
+                None => Purpose::Continue,
+            };
+            assert_eq!(story.purpose(), &expected);
+            continue;
+        }
+        // The commits are on the task's branch now: they are its result.
+        story.tell(Fact::HeadMoved { commit: commit(52) });
+        let verify = Purpose::Verify { commit: commit(52) };
+        assert_eq!(story.purpose(), &verify);
+        assert_eq!(story.0.task.head, Some(commit(52)));
+    }
 }
 
 #[test]

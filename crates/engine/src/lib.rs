@@ -17,6 +17,7 @@ mod evidence;
 mod files;
 mod gate;
 pub mod git;
+mod git_trace;
 mod handover;
 mod land;
 mod notify;

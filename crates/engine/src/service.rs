@@ -17,6 +17,7 @@ mod find;
 mod gates;
 mod give_answer;
 mod look;
+mod move_commits;
 mod notify;
 mod output;
 mod projects;

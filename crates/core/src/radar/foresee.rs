@@ -284,7 +284,7 @@ pub fn held_back(
 /// nobody's reason to wait: nobody knows whether it goes on.
 fn is_under_way(task: &Task) -> bool {
     if let State::Paused {
-        reason: PauseReason::Person(_) | PauseReason::Budget(_),
+        reason: PauseReason::Person(_) | PauseReason::Budget(_) | PauseReason::MovedBranch(_),
         ..
     } = task.state
     {

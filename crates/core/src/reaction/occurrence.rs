@@ -175,6 +175,7 @@ fn by_fact(before: &Task, after: &Task, event: &Event) -> Vec<Occurrence> {
                 Outcome::Done { .. }
                 | Outcome::Empty
                 | Outcome::DiskFull { .. }
+                | Outcome::MovedBranch { .. }
                 | Outcome::OverBudget { .. } => Vec::new(),
             }
         }

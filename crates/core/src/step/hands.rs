@@ -105,14 +105,11 @@ fn follow_up_on_unread(
     roll: Roll,
 ) -> bool {
     let took_nothing = change.task.taken.is_empty();
-    change.task.taken.clear();
     if change.task.unread.is_empty() {
-        change.task.tally.failures = 0;
-        if let Some(rejected) = &mut change.task.rejected {
-            rejected.run_ended = true;
-        }
+        run_completed(change);
         return false;
     }
+    change.task.taken.clear();
     if *purpose == Purpose::FollowUp && took_nothing {
         let note = Note::from("the agent took none of its messages");
         change.fail_attempt(Purpose::FollowUp, &note, policy, roll, |attempts| {
@@ -127,6 +124,15 @@ fn follow_up_on_unread(
         change.queue(Purpose::FollowUp);
     }
     true
+}
+
+/// A run has come to an end with all that it was given.
+fn run_completed(change: &mut Change<'_>) {
+    change.task.taken.clear();
+    change.task.tally.failures = 0;
+    if let Some(rejected) = &mut change.task.rejected {
+        rejected.run_ended = true;
+    }
 }
 
 fn verify(change: &mut Change<'_>, commit: CommitId) {
@@ -351,6 +357,26 @@ pub(super) fn run_finished(
                 purpose: purpose_left(change.state()),
                 run_at,
                 delay: Some(Delay::Overloaded { last: note.clone() }),
+            });
+        }
+        Outcome::MovedBranch { moved, commit } => {
+            let purpose = match commit {
+                Some(commit) => {
+                    change.task.head = Some(commit.clone());
+                    run_completed(change);
+                    Purpose::Verify {
+                        commit: commit.clone(),
+                    }
+                }
+                None => purpose_left(change.state()),
+            };
+            change.release();
+            change.go(State::Paused {
+                reason: PauseReason::MovedBranch(moved.clone()),
+                back: ResumePoint::Queue {
+                    purpose,
+                    run_at: change.at,
+                },
             });
         }
         Outcome::OverBudget { limit } => {

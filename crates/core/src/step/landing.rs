@@ -10,7 +10,9 @@ use crate::gate::GateKind;
 use crate::id::{CommitId, IntentId};
 use crate::name::GateName;
 use crate::policy::Policy;
-use crate::state::{Approval, Approver, Delay, Failure, LandingIntent, Purpose, State};
+use crate::state::{
+    Approval, Approver, Delay, Failure, LandingIntent, PauseReason, Purpose, State,
+};
 use crate::task::{ReturnCause, ReturnedApproval};
 use crate::text::Note;
 use crate::time::Roll;
@@ -27,6 +29,11 @@ pub(super) fn head_moved(change: &mut Change<'_>, commit: &CommitId) -> Decided 
             intent: Some(_), ..
         } => return Err(Refusal::LandingUnderWay),
         State::Landing { approval, .. } => &approval.commit,
+        // The person moved the agent's commits to the task's branch.
+        State::Paused {
+            reason: PauseReason::MovedBranch(moved),
+            ..
+        } => change.task.head.as_ref().unwrap_or(&moved.old),
         _ => return Err(Refusal::WrongState),
     };
     if reviewed == commit {

@@ -6,6 +6,7 @@ use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::disk::{DiskFull, DiskLimit};
 use woodward_core::event::{Fault, Outcome, Right};
 use woodward_core::gate::{GateKind, GateReport, Verdict};
+use woodward_core::moved_branch::MovedBranch;
 use woodward_core::state::{Question, RejectionSource, State};
 use woodward_core::time::{Millis, Timestamp};
 use woodward_core::{
@@ -241,6 +242,15 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
             },
         },
         Outcome::Overloaded { note: note() },
+        Outcome::MovedBranch {
+            moved: MovedBranch {
+                branch: "main".into(),
+                old: commit(50),
+                new: commit(51),
+                commits: vec![commit(51)],
+            },
+            commit: None,
+        },
         Outcome::OverBudget {
             limit: Limit::Tokens { used: 9, max: 9 },
         },

@@ -26,7 +26,7 @@ use crate::config::{Agent, Driving, PromptBy};
 use crate::error::{EngineError, Result};
 use crate::git::{CommitWith, Committed, Side, Signature, Trailers, compose};
 use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
-use crate::{clock, disk, environment, files, handover, run_env};
+use crate::{clock, disk, environment, files, git_trace, handover, run_env};
 
 /// How often a working agent's branch is looked at, for people.
 /// A run's prompt, in its directory.
@@ -49,6 +49,9 @@ struct Begun {
     /// The language of an agent that has a host.
     #[serde(default)]
     hosted: Option<Kind>,
+    /// Where the person's branches were that it must not move.
+    #[serde(default)]
+    tips: BTreeMap<String, CommitId>,
 }
 
 fn begun_file(dir: &Path) -> PathBuf {
@@ -119,6 +122,7 @@ impl Driver {
                 () = self.handle.told.notified() => told = true,
                 () = tokio::time::sleep(TALK_LOOK), if begun.hosted.is_some() => {}
                 _ = progress.tick() => {
+                    git_trace::bound(&dir);
                     let now = scene.project.repo.loose_tip(&worktree.branch);
                     if now != tip {
                         tip = now;
@@ -171,6 +175,7 @@ impl Driver {
             outcome = refused;
         }
         let outcome = self.unless_disk_full(scene, outcome);
+        let outcome = self.unless_branch_moved(scene, &dir, &begun, outcome).await;
         record.state = RunState::Finished;
         record.finished_at = Some(clock::now());
         record.note = Some(in_words(&outcome));
@@ -298,6 +303,7 @@ impl Driver {
             messages: task.taken.iter().chain(&task.unread).copied().collect(),
             started_at: clock::now(),
             hosted,
+            tips: git_trace::tips(project, &task.spec.base),
         };
         let mut record = self.run_record(scene, run, purpose, &begun);
         record.state = RunState::Starting;
@@ -413,6 +419,7 @@ impl Driver {
                 prompt_file.display().to_string(),
             ),
         ]);
+        env.extend(git_trace::environment(&self.inner.options.paths.run(run)));
         Launch {
             command: match &agent.driving {
                 Driving::Plain(command) if agent.args.is_empty() => command.argv(),
@@ -584,6 +591,36 @@ impl Driver {
         self.finish(scene, run, outcome).await
     }
 
+    /// A run whose agent moved a branch of the person's is held for them.
+    async fn unless_branch_moved(
+        &self,
+        scene: &Scene,
+        dir: &Path,
+        begun: &Begun,
+        outcome: Outcome,
+    ) -> Outcome {
+        let Scene { task, project, .. } = scene;
+        let commit = match &outcome {
+            Outcome::Done { commit } => Some(commit.clone()),
+            // The earlier result stands.
+            Outcome::Empty => task.head.clone(),
+            _ => None,
+        };
+        let own = project.worktree(&task.name);
+        let (target, since) = (&task.spec.base, begun.started_at);
+        match git_trace::moved_branch(project, target, &own, dir, since, &begun.tips).await {
+            Ok(Some(moved)) => Outcome::MovedBranch { moved, commit },
+            Ok(None) => {
+                git_trace::remove(dir);
+                outcome
+            }
+            Err(error) => {
+                tracing::warn!(task = %task.name, %error, "the agent's git commands are unknown");
+                outcome
+            }
+        }
+    }
+
     /// A run that failed or changed nothing while a disk that it needs is full has met a full disk.
     fn unless_disk_full(&self, scene: &Scene, outcome: Outcome) -> Outcome {
         let is_unsuccessful = matches!(outcome, Outcome::Broke { .. } | Outcome::Empty);
@@ -681,6 +718,7 @@ fn in_words(outcome: &Outcome) -> Note {
         Outcome::RateLimited { .. } => Note::from("rate limit"),
         Outcome::DiskFull { disk } => Note::from(disk.to_string()),
         Outcome::Overloaded { note } => note.clone(),
+        Outcome::MovedBranch { moved, .. } => Note::from(moved.to_string()),
         Outcome::OverBudget { limit } => Note::from(format!("over budget: {limit}")),
     }
 }

@@ -35,8 +35,29 @@ impl Repo {
         new: &CommitId,
         old: &CommitId,
     ) -> Result<Advance, GitError> {
+        self.move_by_swap(branch, new, old, "woodward: landed")
+            .await
+    }
+
+    /// Moves a branch back from `from` to `to`, and not from anywhere else.
+    pub(crate) async fn set_back(
+        &self,
+        branch: &str,
+        to: &CommitId,
+        from: &CommitId,
+    ) -> Result<Advance, GitError> {
+        let message = "woodward: moved an agent's commits to its own branch";
+        self.move_by_swap(branch, to, from, message).await
+    }
+
+    async fn move_by_swap(
+        &self,
+        branch: &str,
+        new: &CommitId,
+        old: &CommitId,
+        message: &str,
+    ) -> Result<Advance, GitError> {
         let name = format!("refs/heads/{branch}");
-        let message = "woodward: landed";
         let args = [
             "update-ref",
             "-m",

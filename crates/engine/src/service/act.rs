@@ -265,6 +265,9 @@ impl Engine {
     /// When it is not paused, or its budget is used up.
     pub async fn resume(&self, wanted: &TaskRef<'_>, wish: ResumeTask) -> Answered<Done> {
         let mut found = self.find(wanted).await?;
+        if wish.move_commits {
+            return self.move_commits(found).await;
+        }
         let dropped = self.drop_dependencies(&mut found, &wish.without).await?;
         if wish.tokens.is_some() || wish.usd_micros.is_some() {
             let was = found.task.spec.budget;

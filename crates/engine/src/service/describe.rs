@@ -132,6 +132,7 @@ fn run(outcome: &Outcome) -> String {
         Outcome::RateLimited { .. } => "the provider said to wait".into(),
         Outcome::DiskFull { disk } => format!("the run broke off: {disk}"),
         Outcome::Overloaded { note } => format!("waiting for the provider: {note}"),
+        Outcome::MovedBranch { moved, .. } => moved.to_string(),
         Outcome::OverBudget { limit } => format!("its budget is used up: {limit}"),
         Outcome::NeedsPerson { note } => format!("only a person can help: {note}"),
     }

@@ -26,6 +26,9 @@ pub(crate) struct Resume {
     /// A task that they no longer wait for, such as one that was cancelled; may be given several times
     #[arg(long, value_name = "TASK", add = ArgValueCandidates::new(complete::tasks))]
     without: Vec<String>,
+    /// Move what the agent committed on your branch to the task's branch, and set yours back
+    #[arg(long, conflicts_with = "budget")]
+    move_commits: bool,
     #[command(flatten)]
     dry: Dry,
 }
@@ -35,6 +38,7 @@ impl Resume {
     pub(crate) async fn run(self, session: &Session) -> Outcome {
         let mut wish = ResumeTask {
             without: self.without,
+            move_commits: self.move_commits,
             ..ResumeTask::default()
         };
         for limit in self.budget {

@@ -7,11 +7,13 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use woodward_core::TaskName;
 use woodward_core::hint::{CommandKind, Dependencies, NextCommand, Word};
+use woodward_core::moved_branch::MovedBranch;
+use woodward_core::{CommitId, TaskName};
 use woodward_testkit::patience::until;
 use woodward_testkit::{Ran, TestRepo};
 
+use crate::moved_branch::{commit_in_checkout, held};
 use crate::scene::Scene;
 
 /// How many scenarios run at once.
@@ -123,6 +125,14 @@ fn built_upon() -> (Scene, String) {
     let commit = scene.repo.commit("in German", &[("a.txt", &text)]);
     let commit = commit.chars().take(10).collect();
     (scene, commit)
+}
+
+/// A task whose agent committed on main.
+fn on_main() -> (Scene, MovedBranch) {
+    let scene = Scene::new("");
+    scene.create("one", &commit_in_checkout("x.txt"));
+    let moved = held(&scene, "one");
+    (scene, moved)
 }
 
 fn scenario(kind: CommandKind) {
@@ -350,6 +360,25 @@ fn scenario(kind: CommandKind) {
             };
             hinted(&scene, &ran.stderr, command).works();
             scene.wait("one", "review");
+        }
+        CommandKind::ResumeMovingCommits => {
+            let (scene, _) = on_main();
+            let command = NextCommand::ResumeMovingCommits { task: one() };
+            hinted(&scene, &attention(&scene, "one"), command).works();
+            scene.wait("one", "review");
+        }
+        CommandKind::GitLog => {
+            let (scene, moved) = on_main();
+            scene.repo.commit("on top", &[("b.txt", "1\n")]);
+            let arguments = ["resume", "one", "--move-commits"];
+            let ran = scene.refused(&arguments, 1, &["has moved since"]);
+            let short = |commit: &CommitId| Word(commit.as_str()[..10].to_owned());
+            let command = NextCommand::GitLog {
+                from: short(&moved.old),
+                to: short(&moved.new),
+            };
+            let ran = hinted(&scene, &ran.stderr, command).works();
+            assert!(ran.stdout.contains("by the agent"), "{ran:#?}");
         }
         CommandKind::ResumeWithout => {
             let scene = Scene::new("");

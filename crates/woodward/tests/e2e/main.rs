@@ -15,6 +15,7 @@ mod init;
 mod input;
 mod looks;
 mod merge;
+mod moved_branch;
 mod notify;
 mod order;
 mod processes;
