@@ -230,6 +230,13 @@ pub(crate) fn with_target(conflict: &TargetConflict) -> String {
     )
 }
 
+/// All conflicts and overlaps of a task, on one line.
+fn conflicts(task: &TaskSummary) -> String {
+    let others = task.meets.iter().map(meets);
+    let target = task.target_conflict.iter().map(with_target);
+    others.chain(target).collect::<Vec<_>>().join("; ")
+}
+
 /// How a task meets another.
 pub(crate) fn meets(meeting: &MeetingNote) -> String {
     let how = match meeting.level {
@@ -253,8 +260,8 @@ pub(crate) const fn tone(task: &TaskSummary) -> Tone {
     }
 }
 
-/// For programs that read lines: part, name, state, age, agent, evidence, reason and command,
-/// separated by tabs.
+/// For programs that read lines: part, name, state, age, agent, evidence, reason, command and
+/// conflicts, separated by tabs.
 fn lines(view: &StatusView) -> String {
     view.tasks
         .iter()
@@ -268,6 +275,7 @@ fn lines(view: &StatusView) -> String {
                 progress(task),
                 one_line(task.held.as_deref().unwrap_or(&task.attention.reason)),
                 one_line(task.attention.command.as_deref().unwrap_or_default()),
+                conflicts(task),
             ];
             cells.join("\t") + "\n"
         })
@@ -351,16 +359,19 @@ mod tests {
         let shown = status(&view, Look::PLAIN);
         let line = "\n    conflicts with main: a, b, c and 1 more\n";
         assert!(shown.contains(line), "{shown}");
+        let piped = status(&view, Look::PIPED);
+        let last = "\tconflicts with main: a, b, c and 1 more\n";
+        assert!(piped.ends_with(last), "{piped}");
     }
 
     #[test]
     fn a_pipe_gets_a_line_a_task() {
         assert_snapshot!(status(&sample::status(), Look::PIPED), @r#"
-        needs-you	e2e-tests	waiting	2m	mine		the agent asks: Which of the two databases that the project knows should the tests use?	woodward answer e2e-tests
-        needs-you	auth-api	review	4m	mine	gates 2/2 · tests 42/42 · 3 commits · run 2 · $1.23	all gates passed; it needs your yes	woodward merge auth-api
-        needs-you	a-task-with-a-name-much-longer-than-any-column	failed	1h	mine		gate `test` still fails after all its fix cycles	woodward show a-task-with-a-name-much-longer-than-any-column
-        running	dashboard-ui	working	12m	mine	plan 3/5 · 1 commit · 12k tokens	an agent works on it	
-        waiting	docs	draft	1d	mine		it has no prompt yet	woodward prompt docs "…"
+        needs-you	e2e-tests	waiting	2m	mine		the agent asks: Which of the two databases that the project knows should the tests use?	woodward answer e2e-tests	
+        needs-you	auth-api	review	4m	mine	gates 2/2 · tests 42/42 · 3 commits · run 2 · $1.23	all gates passed; it needs your yes	woodward merge auth-api	
+        needs-you	a-task-with-a-name-much-longer-than-any-column	failed	1h	mine		gate `test` still fails after all its fix cycles	woodward show a-task-with-a-name-much-longer-than-any-column	
+        running	dashboard-ui	working	12m	mine	plan 3/5 · 1 commit · 12k tokens	an agent works on it		
+        waiting	docs	draft	1d	mine		it has no prompt yet	woodward prompt docs "…"	
         waiting	prices	landing	0s	mine	place 1 in line	it is in the merge queue
         "#);
     }

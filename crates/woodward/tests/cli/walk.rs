@@ -70,12 +70,12 @@ fn the_walk_of_five_commands() {
     ✓ auth-api is queued
     !   ↳ woodward logs auth-api -f
     $ woodward status
-    needs-you	e2e-tests	waiting	2m	mine		the agent asks: Which of the two databases that the project knows should the tests use?	woodward answer e2e-tests
-    needs-you	auth-api	review	4m	mine	gates 2/2 · tests 42/42 · 3 commits · run 2 · $1.23	all gates passed; it needs your yes	woodward merge auth-api
-    needs-you	a-task-with-a-name-much-longer-than-any-column	failed	1h	mine		gate `test` still fails after all its fix cycles	woodward show a-task-with-a-name-much-longer-than-any-column
-    running	dashboard-ui	working	12m	mine	plan 3/5 · 1 commit · 12k tokens	an agent works on it	
-    waiting	docs	draft	1d	mine		it has no prompt yet	woodward prompt docs "…"
-    waiting	prices	landing	0s	mine	place 1 in line	it is in the merge queue	
+    needs-you	e2e-tests	waiting	2m	mine		the agent asks: Which of the two databases that the project knows should the tests use?	woodward answer e2e-tests	
+    needs-you	auth-api	review	4m	mine	gates 2/2 · tests 42/42 · 3 commits · run 2 · $1.23	all gates passed; it needs your yes	woodward merge auth-api	
+    needs-you	a-task-with-a-name-much-longer-than-any-column	failed	1h	mine		gate `test` still fails after all its fix cycles	woodward show a-task-with-a-name-much-longer-than-any-column	
+    running	dashboard-ui	working	12m	mine	plan 3/5 · 1 commit · 12k tokens	an agent works on it		
+    waiting	docs	draft	1d	mine		it has no prompt yet	woodward prompt docs "…"	
+    waiting	prices	landing	0s	mine	place 1 in line	it is in the merge queue		
     ! note: woodward.yaml of main is not committed yet
     $ woodward merge auth-api
     ✓ auth-api is in the merge queue at 4f2a9c1

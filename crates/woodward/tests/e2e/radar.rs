@@ -162,6 +162,13 @@ fn a_younger_task_is_not_blamed_for_what_landed_before_it() {
         t1.is_some_and(|found| found.files[0].path == "a.txt")
             && of("t3").is_some_and(|one| one.target_conflict.is_none())
     });
+    let piped = scene.ok(&["status"]).stdout;
+    let line = |name: &str| piped.lines().find(|line| line.contains(name)).unwrap_or("");
+    assert!(
+        line("\tt1\t").ends_with("\tconflicts with main: a.txt"),
+        "{piped}"
+    );
+    assert!(!line("\tt3\t").contains("conflicts with"), "{piped}");
     assert_eq!(state(&scene, "t3"), "working", "nothing holds it");
 
     scene.give("t3-done");
