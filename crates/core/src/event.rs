@@ -220,7 +220,7 @@ pub enum Fact {
         intent: IntentId,
         /// The approved commit that lands with it.
         commit: CommitId,
-        /// Where the branch shall move.
+        /// The task's own commit on the branch; for tasks that land together one commit each.
         result: CommitId,
     },
     /// The recorded intention came to nothing: the branch had moved.

@@ -251,7 +251,7 @@ pub enum Approver {
 pub struct LandingIntent {
     /// Its record.
     pub id: IntentId,
-    /// The commit the branch shall move to.
+    /// The task's own commit on the branch: its last one, where it lands as several.
     pub result: CommitId,
 }
 

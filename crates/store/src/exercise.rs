@@ -134,6 +134,7 @@ cases! {
         people_order_the_queue,
         who_was_told_to_wait_does_not_land,
         an_intent_without_the_landing_right_changes_nothing,
+        tasks_that_land_together_have_a_commit_each,
         closing_an_intent_twice_is_closing_it_once,
         a_void_intent_leaves_its_tasks_in_the_queue,
         an_intent_is_all_or_none,

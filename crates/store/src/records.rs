@@ -439,12 +439,23 @@ pub struct OpenIntent {
     pub intent: Intent,
     /// Who moves the branch, and under which landing right.
     pub worker: WorkerId,
-    /// For each member: the task as it was seen, and the id of the event that records the intent.
-    pub members: Vec<(Task, EventId)>,
+    /// The tasks that land, in the order of the intent's members.
+    pub members: Vec<IntentMember>,
     /// When.
     pub at: Timestamp,
     /// The policy it is recorded under.
     pub policy: Policy,
+}
+
+/// A task that lands with an intent.
+#[derive(Clone, Debug)]
+pub struct IntentMember {
+    /// The task as it was seen.
+    pub task: Task,
+    /// The event that records the intent.
+    pub event: EventId,
+    /// The task's own commit among those that land.
+    pub result: CommitId,
 }
 
 /// What became of a landing.

@@ -23,12 +23,11 @@ pub(crate) struct Ended {
     pub(crate) state: Option<State>,
 }
 
-/// One move of a target branch: a commit that it pointed to.
+/// One move of a target branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Landing {
-    pub(crate) commit: String,
-    /// The tasks that it brings, once for each commit that names one.
-    pub(crate) tasks: Vec<String>,
+    /// The tasks that it brings, each with its own last commit.
+    pub(crate) tasks: Vec<(String, String)>,
     pub(crate) intent: String,
 }
 
@@ -62,11 +61,12 @@ pub(crate) fn landed_wrongly(
     rebased: &BTreeSet<&str>,
 ) -> (Vec<String>, Vec<String>) {
     let mut twice = Vec::new();
-    let mut by_task: BTreeMap<&str, &Landing> = BTreeMap::new();
+    let mut by_task: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     let mut intents = BTreeSet::new();
     for landing in landings {
-        for task in &landing.tasks {
-            if by_task.insert(task, landing).is_some() {
+        for (task, commit) in &landing.tasks {
+            let known = by_task.insert(task, (commit, &landing.intent));
+            if known.is_some() {
                 twice.push(format!("{task} is on a branch twice"));
             }
         }
@@ -85,11 +85,10 @@ pub(crate) fn landed_wrongly(
         match by_task.get(name) {
             None => unlike.push(format!("{name} is landed on record but not on its branch")),
             Some(_) if rebased.contains(name) => {}
-            Some(on_main) => {
-                if on_main.intent != intent.to_string() || on_main.commit != commit.as_str() {
+            Some((on_main, by)) => {
+                if *by != intent.to_string() || *on_main != commit.as_str() {
                     unlike.push(format!(
-                        "{name} is on record as {commit} by {intent}, on its branch it is {} by {}",
-                        on_main.commit, on_main.intent
+                        "{name} is on record as {commit} by {intent}, on its branch it is {on_main} by {by}"
                     ));
                 }
             }
@@ -143,18 +142,17 @@ pub(crate) fn landings(
             continue;
         }
         match found.last_mut().filter(|last| last.intent == intent) {
-            Some(last) => {
-                last.commit = commit.to_owned();
-                if !last.tasks.contains(&task) {
+            Some(last) => match last.tasks.iter_mut().find(|(known, _)| *known == task) {
+                Some((_, own)) => *own = commit.to_owned(),
+                None => {
                     if trailer("Woodward-Batch")?.is_empty() {
                         foreign.push(format!("{commit} is part of no batch"));
                     }
-                    last.tasks.push(task);
+                    last.tasks.push((task, commit.to_owned()));
                 }
-            }
+            },
             None => found.push(Landing {
-                commit: commit.to_owned(),
-                tasks: vec![task],
+                tasks: vec![(task, commit.to_owned())],
                 intent,
             }),
         }

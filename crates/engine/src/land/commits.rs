@@ -46,8 +46,17 @@ struct Planned {
     trailers: Trailers,
 }
 
+/// The commits of a landing.
+#[derive(Debug)]
+pub(super) struct LandingCommits {
+    /// Where the branch moves to; where it is, if they change nothing.
+    pub(super) new: CommitId,
+    /// For each member its own commit: the first one that has all of its change.
+    pub(super) of_members: Vec<CommitId>,
+}
+
 impl Right<'_> {
-    /// Writes the commits of a landing and returns the last one; `old` if they change nothing.
+    /// Writes the commits of a landing.
     pub(super) async fn write_commits(
         &self,
         members: &[Task],
@@ -55,13 +64,15 @@ impl Right<'_> {
         links: &[Link],
         intent: IntentId,
         config: &Config,
-    ) -> Result<std::result::Result<CommitId, Hold>> {
+    ) -> Result<std::result::Result<LandingCommits, Hold>> {
         let repo = &self.project.repo;
         let person = match authorship(&repo.person_config().await?) {
             Ok(person) => person,
             Err(hold) => return Ok(Err(hold)),
         };
         let mut planned = Vec::with_capacity(links.len());
+        // How many commits were planned up to each member, itself included.
+        let mut counts = Vec::with_capacity(links.len());
         let mut below = old.clone();
         let mut below_tree = repo.tree_of(old).await?;
         for (task, link) in members.iter().zip(links) {
@@ -72,6 +83,7 @@ impl Right<'_> {
                         .await?,
                 );
             }
+            counts.push(planned.len());
             below = link.commit.clone();
             below_tree = link.tree.clone();
         }
@@ -80,6 +92,7 @@ impl Right<'_> {
             commit.trailers.intent = Some(intent.to_string());
             commit.trailers.batch = (members.len() > 1 && count > 1).then_some((number, count));
         }
+        let mut written_commits = vec![old.clone()];
         let mut last = old.clone();
         let now = git_date(clock::now());
         for commit in &planned {
@@ -101,12 +114,19 @@ impl Right<'_> {
             };
             let parents = parents.into_iter().cloned().collect();
             repo.learn(&written, &commit.tree, Some(parents));
+            written_commits.push(written.clone());
             last = written;
         }
         if let Some(link) = links.last() {
             repo.learn_same_changes(old, &link.commit, &last);
         }
-        Ok(Ok(last))
+        let of_members = counts
+            .into_iter()
+            .map(|count| written_commits[count].clone());
+        Ok(Ok(LandingCommits {
+            of_members: of_members.collect(),
+            new: last,
+        }))
     }
 
     /// The commits of one task.

@@ -15,10 +15,11 @@ use woodward_core::{
     Actor, CommitId, EventId, Fact, IntentId, Note, State, StateKind, Task, TaskId,
 };
 use woodward_store::{
-    CloseIntent, GateResult, LeaseRef, OpenIntent, Queued, StoreError, fresh_uuid,
+    CloseIntent, GateResult, IntentMember, LeaseRef, OpenIntent, Queued, StoreError, fresh_uuid,
 };
 
 use super::chain::{Chain, Entry, Key, Link};
+use super::commits::LandingCommits;
 use super::hold::{Attempts, Hold, locked_checkout};
 use super::pins::Recording;
 use crate::clock;
@@ -270,8 +271,8 @@ impl Right<'_> {
         }
         let id = IntentId::new(fresh_uuid());
         let written = self.write_commits(&members, old, links, id, config);
-        let new = match written.await? {
-            Ok(new) => new,
+        let LandingCommits { new, of_members } = match written.await? {
+            Ok(commits) => commits,
             Err(hold) => return Ok(Moved::Held(hold)),
         };
         let recording = Recording::of(&self.inner.landers, self.project, id, &new).await?;
@@ -285,7 +286,7 @@ impl Right<'_> {
             members: members.iter().map(|task| task.id).collect(),
         };
         let names: Vec<String> = members.iter().map(|it| it.name.to_string()).collect();
-        let members = members.into_iter();
+        let members = members.into_iter().zip(of_members);
         let opened = self
             .inner
             .store
@@ -293,7 +294,11 @@ impl Right<'_> {
                 intent: intent.clone(),
                 worker: self.inner.worker,
                 members: members
-                    .map(|task| (task, EventId::new(fresh_uuid())))
+                    .map(|(task, result)| IntentMember {
+                        task,
+                        event: EventId::new(fresh_uuid()),
+                        result,
+                    })
                     .collect(),
                 at: clock::now(),
                 policy: config.policy(),

@@ -225,6 +225,24 @@ pub(super) async fn an_intent_without_the_landing_right_changes_nothing(store: A
     assert_eq!(world.state_of(&task).await, StateKind::Landing);
 }
 
+pub(super) async fn tasks_that_land_together_have_a_commit_each(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let first = world.landing("auth-api").await;
+    let second = world.landing("billing").await;
+    let right = world.landing_right().await;
+    let open = world.intent(&right, &[&first, &second]);
+    let id = open.intent.id;
+    let own: Vec<_> = open.members.iter().map(|it| it.result.clone()).collect();
+    assert_ne!(own[0], own[1]);
+    world.store.open_intent(open).await.expect("opens");
+    let close = world.closing(&right, id, IntentState::Landed);
+    world.store.close_intent(close).await.expect("closes");
+    for (task, commit) in [first, second].iter().zip(own) {
+        let landed = State::Landed { commit, intent: id };
+        assert_eq!(world.reload(task).await.state, landed);
+    }
+}
+
 pub(super) async fn closing_an_intent_twice_is_closing_it_once(store: Arc<dyn Store>) {
     let world = World::on(store).await;
     let task = world.landing("auth-api").await;

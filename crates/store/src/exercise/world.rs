@@ -21,7 +21,7 @@ use woodward_core::{
 use crate::ids::fresh_uuid;
 use crate::records::{
     ClaimRequest, Claims, CloseIntent, CreateTask, CreateTasks, Created, GateDetail, GateResult,
-    LeaseRequest, NewMessage, OpenIntent, Project, TaskClaim,
+    IntentMember, LeaseRequest, NewMessage, OpenIntent, Project, TaskClaim,
 };
 use crate::store::Store;
 
@@ -250,7 +250,7 @@ impl World {
 
     pub(crate) fn intent(&self, right: &Lease, members: &[&Task]) -> OpenIntent {
         let old = "a".repeat(40).parse().expect("40 hex digits");
-        let new = "b".repeat(40).parse().expect("40 hex digits");
+        let new: CommitId = "b".repeat(40).parse().expect("40 hex digits");
         OpenIntent {
             intent: Intent {
                 id: IntentId::new(fresh_uuid()),
@@ -258,13 +258,21 @@ impl World {
                 branch: "main".into(),
                 epoch: right.epoch,
                 old,
-                new,
+                new: new.clone(),
                 members: members.iter().map(|task| task.id).collect(),
             },
             worker: right.holder,
             members: members
                 .iter()
-                .map(|task| ((*task).clone(), EventId::new(fresh_uuid())))
+                .enumerate()
+                .map(|(nth, task)| IntentMember {
+                    task: (*task).clone(),
+                    event: EventId::new(fresh_uuid()),
+                    result: match nth + 1 == members.len() {
+                        true => new.clone(),
+                        false => format!("{nth:040x}").parse().expect("40 hex digits"),
+                    },
+                })
                 .collect(),
             at: self.tick(),
             policy: self.policy.clone(),

@@ -18,7 +18,7 @@ use crate::ops::leases;
 use crate::ops::tasks;
 use crate::ops::write::{Fence, TaskWrite, decide, explain_miss};
 use crate::policies::NamedPolicy;
-use crate::records::{CloseIntent, Freeze, OpenIntent, Queued, RecordedIntent};
+use crate::records::{CloseIntent, Freeze, IntentMember, OpenIntent, Queued, RecordedIntent};
 
 /// The merge queue of a project, in order.
 #[derive(Debug)]
@@ -279,7 +279,12 @@ impl Op for RecordIntent {
             worker: *worker,
             epoch: intent.epoch,
         };
-        for (task, id) in members {
+        for IntentMember {
+            task,
+            event: id,
+            result,
+        } in members
+        {
             let State::Landing { approval, .. } = &task.state else {
                 return Err(StoreError::Conflict {
                     what: format!("task `{}`", task.name),
@@ -288,7 +293,7 @@ impl Op for RecordIntent {
             let fact = Fact::IntentRecorded {
                 intent: intent.id,
                 commit: approval.commit.clone(),
-                result: intent.new.clone(),
+                result: result.clone(),
             };
             let event = event(*id, *at, actor.clone(), fact);
             record(conn, task, &event, &self.policy).await?;

@@ -19,8 +19,8 @@ use woodward_core::{
 };
 use woodward_sim::model::{ClaimRequest as ModelClaim, Model};
 use woodward_store::{
-    ClaimRequest, CloseIntent, CreateTask, CreateTasks, LeaseRequest, LogEntry, NewMessage,
-    OpenIntent, Project, Store, fresh_uuid,
+    ClaimRequest, CloseIntent, CreateTask, CreateTasks, IntentMember, LeaseRequest, LogEntry,
+    NewMessage, OpenIntent, Project, Store, fresh_uuid,
 };
 
 use crate::steps::Step;
@@ -412,7 +412,11 @@ impl Pair {
             .open_intent(OpenIntent {
                 intent: intent.clone(),
                 worker: right.holder,
-                members: vec![(task.clone(), event.id)],
+                members: vec![IntentMember {
+                    task: task.clone(),
+                    event: event.id,
+                    result: intent.new.clone(),
+                }],
                 at: event.at,
                 policy: self.policy.clone(),
             })

@@ -26,8 +26,7 @@ fn landed(commit: char, intent: u8) -> Option<State> {
 
 fn landing(commit: char, task: &str, intent: u8) -> Landing {
     Landing {
-        commit: commit.to_string().repeat(40),
-        tasks: vec![task.into()],
+        tasks: vec![(task.into(), commit.to_string().repeat(40))],
         intent: uuid(intent),
     }
 }
@@ -131,7 +130,9 @@ fn commits_that_landed_together_count_as_one_move() {
     let (landed, foreign) = landings(&stage, "main", &BTreeSet::new()).unwrap();
     assert_eq!(foreign, Vec::<String>::new());
     assert_eq!(landed.len(), 1);
-    assert_eq!(landed[0].tasks, ["a", "b"]);
+    let first = stage.git(&["rev-parse", "HEAD~1"]).unwrap();
+    let own = [("a".to_owned(), first), ("b".to_owned(), head)];
+    assert_eq!(landed[0].tasks, own, "each with its own commit");
     let red = red_commits(&stage, "main").unwrap();
     assert_eq!(
         red,

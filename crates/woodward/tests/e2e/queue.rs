@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use woodward_api::{BlameView, MergePlan, QueueView};
+use woodward_core::State;
 use woodward_testkit::patience::until;
 
 use crate::scene::Scene;
@@ -305,6 +306,14 @@ fn what_landed_is_taken_back_by_a_gated_task_or_it_is_said_why_not() {
     every_tip_is_green(&scene, "main");
 }
 
+/// The commit that a task is on record to have landed as.
+fn landed_commit(scene: &Scene, task: &str) -> String {
+    match scene.show(task).state {
+        State::Landed { commit, .. } => commit.to_string(),
+        other => panic!("{task} has not landed: {other:?}"),
+    }
+}
+
 #[test]
 fn five_land_with_one_look_and_one_of_them_is_taken_back_alone() {
     let scene = scene("");
@@ -334,8 +343,18 @@ fn five_land_with_one_look_and_one_of_them_is_taken_back_alone() {
         assert!(found.tasks[0].intent.is_some(), "{name}: {found:#?}");
         assert_eq!(found.tasks[0].runs.len(), 1, "{name}: {found:#?}");
     }
-    scene.ok(&["undo", "c"]);
+    for name in names {
+        let commit = landed_commit(&scene, name);
+        let changed = scene
+            .repo
+            .git(&["show", "--format=", "--name-only", &commit]);
+        assert_eq!(changed, format!("{name}.txt"), "its own commit");
+    }
+    let own = landed_commit(&scene, "c");
+    let undone = scene.ok(&["undo", "c"]);
     scene.wait("revert-c", "landed");
+    let why = scene.show("revert-c").prompt.unwrap_or_default();
+    assert!(why.contains(&own), "{undone:#?} {why}");
     let tree = scene.repo.git(&["ls-tree", "--name-only", "main"]);
     assert!(!tree.contains("c.txt") && tree.contains("b.txt") && tree.contains("d.txt"));
 }
