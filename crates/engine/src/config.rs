@@ -52,6 +52,7 @@ pub use branch::BranchPattern;
 pub use command::Command;
 pub use daemon::{Listen, OwnDaemon};
 pub use environment::{EnvPattern, OWN_PREFIX};
+pub(crate) use error::printable;
 pub use error::{ConfigError, Finding};
 pub use file::{ConflictPolicy, MergeAuthor, MergeStyle, Runtime};
 pub use gate::ScopeRule;

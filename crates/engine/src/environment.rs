@@ -29,17 +29,34 @@ const PASSED: &[&str] = &[
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
     "CARGO_HOME",
+    "RUSTUP_AUTO_INSTALL",
+    "RUSTUP_DIST_SERVER",
     "RUSTUP_HOME",
     "RUSTUP_TOOLCHAIN",
+    "RUSTUP_UPDATE_ROOT",
     "GOPATH",
     "GOCACHE",
     "GOMODCACHE",
+    "GOTOOLCHAIN",
+    "ASDF_DATA_DIR",
+    "ASDF_DIR",
+    "COREPACK_DEFAULT_TO_LATEST",
+    "COREPACK_ENABLE_*",
+    "COREPACK_HOME",
     "JAVA_HOME",
+    "MISE_AUTO_INSTALL",
+    "MISE_CACHE_DIR",
+    "MISE_CONFIG_DIR",
+    "MISE_DATA_DIR",
     "NVM_DIR",
     "PNPM_HOME",
     "PYENV_ROOT",
     "VIRTUAL_ENV",
+    "VOLTA_HOME",
     "UV_CACHE_DIR",
+    "UV_PYTHON_DOWNLOADS",
+    "UV_PYTHON_INSTALL_DIR",
+    "UV_PYTHON_PREFERENCE",
     // Where certificate authorities are: without them no package manager reaches its registry
     // through a proxy that inspects TLS.
     "CURL_CA_BUNDLE",
@@ -49,6 +66,25 @@ const PASSED: &[&str] = &[
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
 ];
+
+/// What keeps toolchain managers from changing the person's machine while `init` tries commands of a
+/// repository that nobody has read yet: no toolchain, component or interpreter is installed, updated
+/// or pinned. Downloads into caches are let through.
+const NO_TOOLCHAIN_INSTALLS: &[(&str, &str)] = &[
+    ("RUSTUP_AUTO_INSTALL", "0"),
+    ("UV_PYTHON_DOWNLOADS", "manual"),
+    ("MISE_AUTO_INSTALL", "false"),
+    ("COREPACK_ENABLE_AUTO_PIN", "0"),
+    ("COREPACK_DEFAULT_TO_LATEST", "0"),
+    // It would ask for a key press, and nobody is there.
+    ("COREPACK_ENABLE_DOWNLOAD_PROMPT", "0"),
+];
+
+/// Forbids toolchain managers to install anything, whatever the person's own settings are.
+pub(crate) fn forbid_toolchain_installs(env: &mut BTreeMap<String, String>) {
+    let all = NO_TOOLCHAIN_INSTALLS.iter();
+    env.extend(all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+}
 
 /// The variables of the daemon's own environment that are allowed by the built-in list or by a
 /// project's rules, and what those rules set.
@@ -103,6 +139,8 @@ mod tests {
             ("AWS_SECRET_ACCESS_KEY", "hush"),
             ("MY_TOKEN", "mine"),
             ("GIT_DIR", "/elsewhere"),
+            ("RUSTUP_AUTO_INSTALL", "0"),
+            ("RUSTUP_AUTHORIZATION_HEADER", "hush"),
         ];
         let all = || {
             all.iter()
@@ -114,14 +152,14 @@ mod tests {
                 .into_keys()
                 .collect::<Vec<_>>()
         };
-        assert_eq!(names(""), ["LC_TIME", "PATH"]);
+        assert_eq!(names(""), ["LC_TIME", "PATH", "RUSTUP_AUTO_INSTALL"]);
         assert_eq!(
             names("environment: { pass: [\"MY_*\"] }"),
-            ["LC_TIME", "MY_TOKEN", "PATH"]
+            ["LC_TIME", "MY_TOKEN", "PATH", "RUSTUP_AUTO_INSTALL"]
         );
         assert_eq!(
             names("environment: { set: { NEW: \"1\" } }"),
-            ["LC_TIME", "NEW", "PATH"]
+            ["LC_TIME", "NEW", "PATH", "RUSTUP_AUTO_INSTALL"]
         );
     }
 }

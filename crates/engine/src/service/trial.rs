@@ -11,6 +11,7 @@ use woodward_api::{CloseTrial, Code, OpenTrial, Problem, TrialLeftovers, TrialWo
 
 use super::Answered;
 use crate::engine::Engine;
+use crate::environment;
 use crate::error::{EngineError, Result};
 use crate::project::Project;
 use crate::run_env;
@@ -45,6 +46,7 @@ impl Engine {
         let ignored = project.repo.ignored_entries(project.root(), ENTRIES_MAX);
         let ignored = ignored.await.map_err(git)?;
         let mut env = run_env::of_project(&self.inner, &project, &config);
+        environment::forbid_toolchain_installs(&mut env);
         let shown = path.display().to_string();
         env.insert(run_env::WORKTREE.to_owned(), shown.clone());
         Ok(TrialWorktree {

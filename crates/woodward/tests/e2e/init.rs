@@ -125,3 +125,52 @@ fn an_interrupted_init_leaves_neither_worktree_nor_process_nor_file() {
     until("the worktree is removed", || no_trial_is_left(&scene));
     assert!(!scene.root().join("woodward.yaml").exists());
 }
+
+/// The directory of rustup and of its proxies for `cargo` and the like.
+fn rustup_directory() -> std::path::PathBuf {
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let mut directories = std::env::split_paths(&path);
+    let found = directories.find(|directory| directory.join("rustup").is_file());
+    found.expect("rustup is installed, as building Woodward needs it")
+}
+
+#[test]
+fn a_repository_can_not_make_init_install_a_toolchain() {
+    let mut scene = Scene::of(TestRepo::with(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"shop\"\nversion = \"1.0.0\"\nedition = \"2018\"\n",
+        ),
+        ("src/lib.rs", "#[test]\nfn works() {}\n"),
+        (
+            "rust-toolchain.toml",
+            "[toolchain]\nchannel = \"1.50.0\"\ncomponents = [\"clippy\"]\n",
+        ),
+    ]));
+    // Where rustup would download from, and where it would install to: both are the test's own.
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = server.local_addr().expect("an address");
+    server.set_nonblocking(true).expect("it is a socket");
+    let rustup = scene.daemon.home().join("rustup");
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let path = std::env::split_paths(&path);
+    let path = std::env::join_paths(std::iter::once(rustup_directory()).chain(path));
+    scene.daemon.set("PATH", path.expect("plain paths"));
+    scene.daemon.set("RUSTUP_HOME", &rustup);
+    let url = format!("http://{address}");
+    scene.daemon.set("RUSTUP_DIST_SERVER", &url);
+
+    let ran = scene.ok(&["init", "--agent-command", "sh"]);
+    let gate = ran.stdout.lines().find(|line| line.contains("gate test:"));
+    let gate = gate.unwrap_or_else(|| panic!("no test gate is proposed: {ran:#?}"));
+    for words in [
+        "toolchain '1.50.0-",
+        "is not installed (install it: rustup toolchain install)",
+    ] {
+        assert!(gate.contains(words), "{words:?}: {ran:#?}");
+    }
+    let asked = server.accept().map(|(_, who)| who);
+    assert!(asked.is_err(), "rustup asked for a download: {asked:?}");
+    assert!(!rustup.join("toolchains").exists(), "nothing is installed");
+    assert!(!scene.daemon.home().join(".rustup").exists());
+}
