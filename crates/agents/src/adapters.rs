@@ -59,6 +59,7 @@ pub(crate) mod tests {
             root: "/r".into(),
             git_dirs: Vec::new(),
             used_before: crate::usage::Usage::default(),
+            task: None,
             terminal: false,
             stop: None,
             command: command::Row::default(),

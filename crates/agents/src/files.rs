@@ -38,6 +38,11 @@ pub fn save_spec(dir: &Path, spec: &Spec) -> io::Result<()> {
     save_json(&spec_file(dir), spec)
 }
 
+/// What a host is to do; `None` where there is no host.
+pub fn load_spec(dir: &Path) -> Option<Spec> {
+    load_json(&spec_file(dir))
+}
+
 /// Where a conversation stands; `None` as long as nothing is known.
 pub fn load_conversation(dir: &Path) -> Option<Conversation> {
     load_json(&conversation_file(dir))

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use woodward_core::MessageId;
+use woodward_core::{MessageId, TaskName};
 
 use crate::adapters::command::{PromptBy, Row};
 use crate::catalog::Kind;
@@ -61,6 +61,9 @@ pub struct Spec {
     /// For [`Kind::Command`]: how it is fed and read.
     #[serde(default)]
     pub command: Row,
+    /// The task, for commands in messages.
+    #[serde(default)]
+    pub task: Option<TaskName>,
 }
 
 /// The directories that `git add` and `git commit` write in a linked worktree: objects, the worktree's
@@ -92,7 +95,7 @@ pub fn fits_terminal(kind: Kind, row: &Row) -> bool {
 
 impl Spec {
     /// Why its conversation can't go on in a terminal, if it can't.
-    pub(crate) fn no_takeover(&self) -> Option<String> {
+    pub fn no_takeover(&self) -> Option<String> {
         let title = self.kind.facts().title;
         let why = match self.kind {
             Kind::Command if self.command.resume.is_empty() => {

@@ -159,6 +159,8 @@ next_commands! {
     AnswerText { task: TaskName } => "woodward answer {task} \"…\"",
     /// Create a task.
     Create { task: TaskName } => "woodward create {task} -p \"what to do\"",
+    /// Create a task for another agent than the project's first one.
+    CreateWithAgent { task: TaskName, agent: Word } => "woodward create {task} --agent {agent} -p \"what to do\"",
     /// Have an agent revert a commit that can't be reverted mechanically.
     CreateRevert { task: TaskName, commit: Word } => "woodward create {task} -p \"Take back commit {commit} and keep what came later working\"",
     /// See one task in full.
@@ -205,6 +207,8 @@ next_commands! {
     Undo { task: TaskName } => "woodward undo {task}",
     /// Look at an agent's terminal.
     Attach { task: TaskName } => "woodward attach {task}",
+    /// Continue an agent's conversation in a terminal, by hand.
+    AttachTakeover { task: TaskName } => "woodward attach {task} --takeover",
     /// See what needs a person.
     Status => "woodward status",
     /// See all tasks, finished ones too.
@@ -223,6 +227,10 @@ next_commands! {
     GateList => "woodward gate list",
     /// See where the lines of a file come from.
     Blame { file: Word } => "woodward blame {file}",
+    /// See all conflicts, with every file.
+    ConflictsJson => "woodward conflicts --json",
+    /// Show the secret that signs events from outside.
+    ReactionSecret => "woodward reaction secret",
     /// What agents used today.
     CostToday => "woodward cost --days 1",
     /// List the notification channels.
@@ -249,6 +257,8 @@ next_commands! {
     DoctorFix => "woodward doctor --fix",
     /// How woodward.yaml is written.
     HelpConfig => "woodward help config",
+    /// Run the demo in a directory of its own.
+    Demo => "woodward demo",
     /// All commands.
     Help => "woodward --help",
     /// Keep the state in an absolute directory.

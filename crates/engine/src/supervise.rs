@@ -231,17 +231,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// What a person can do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Io { .. } => "see that the disk has room and the directory is yours",
-            Self::Damaged { .. } => "woodward doctor",
-            Self::NoCommand(_) => "give the agent a command in woodward.yaml",
-            Self::NoMark(_) | Self::Supervisor { .. } => "woodward doctor",
-            Self::Stubborn { .. } => "see `ps` for processes in state D, or of another user",
-        }
-    }
-
     fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { what, path, source }

@@ -159,9 +159,17 @@ impl TestDaemon {
     /// # Panics
     /// When there is no shell.
     pub fn type_in(&self, directory: &Path, line: &str) -> Ran {
+        ran(self.shell(directory, line))
+    }
+
+    /// A shell with the program's environment that runs a line.
+    ///
+    /// # Panics
+    /// When the program has no directory.
+    pub fn shell(&self, directory: &Path, line: &str) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", line]);
-        ran(self.prepared(shell, directory))
+        self.prepared(shell, directory)
     }
 
     /// Starts the daemon as a child of this test and waits until it answers.

@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use woodward_core::MessageId;
+use woodward_core::hint::NextCommand;
 use woodward_core::state::AnswerVia;
 
 use super::deliver::{self, Delivery, Do};
@@ -29,9 +30,6 @@ const AFTER_CLEARING: Duration = Duration::from_millis(300);
 const LAST_WORDS: usize = 2 << 10;
 /// How many lines of the screen a run's log keeps.
 const SCREEN_LINES_MAX: usize = 20_000;
-/// What can't be answered for a person.
-const ATTACH: &str = "attach and answer there: woodward attach";
-
 /// The largest prompt that is handed over on the command line.
 pub(super) const ARGUMENT_MAX: usize = 64 << 10;
 
@@ -327,12 +325,12 @@ impl Conductor<'_> {
         // Without what it wants permission for, no rule decides it again.
         let asked = Question {
             id: open.id,
-            text: in_terminal(&open.text),
+            text: in_terminal(&open.text, self.spec),
             choices: Vec::new(),
             permission: None,
             via: AnswerVia::Terminal,
         };
-        let note = ATTACH.to_owned();
+        let note = see_terminal("answer there", self.spec);
         wire.say(Event::NotTaken { question, note }).await;
         wire.say(Event::Withdrawn { question }).await;
         wire.say(Event::Asked(asked)).await;
@@ -360,13 +358,13 @@ impl Conductor<'_> {
             }
             Some(Do::Enter) => self.terminal.type_in(b"\r".to_vec()).await,
             Some(Do::GiveUp { id: Some(message) }) => {
-                let note = String::from(
-                    "it was typed, and the program did not take it; see its terminal: woodward attach",
-                );
+                let what = "it was typed, and the program did not take it; see its terminal";
+                let note = see_terminal(what, self.spec);
                 wire.say(Event::Rejected { message, note }).await;
             }
             Some(Do::GiveUp { id: None }) => {
-                let text = String::from("the program did not take its prompt: woodward attach");
+                let what = "the program did not take its prompt; see its terminal";
+                let text = see_terminal(what, self.spec);
                 wire.say(Event::Note { text }).await;
             }
         }
@@ -411,7 +409,7 @@ impl Conductor<'_> {
                     id: fresh_question(),
                     text: match via {
                         AnswerVia::Command => text.clone(),
-                        AnswerVia::Terminal => in_terminal(&text),
+                        AnswerVia::Terminal => in_terminal(&text, self.spec),
                     },
                     choices: match (&request, via) {
                         (_, AnswerVia::Terminal) => Vec::new(),
@@ -484,8 +482,18 @@ impl Conductor<'_> {
 }
 
 /// A question that can be answered only in the terminal, with the way there.
-fn in_terminal(text: &str) -> String {
-    format!("{text} ({ATTACH})")
+fn in_terminal(text: &str, spec: &Spec) -> String {
+    format!("{text} ({})", see_terminal("answer in its terminal", spec))
+}
+
+/// What a person has to do in the program's terminal, with the way there.
+fn see_terminal(what: &str, spec: &Spec) -> String {
+    match spec.task.clone() {
+        Some(task) => NextCommand::Attach { task }
+            .purpose(what.to_owned())
+            .to_string(),
+        None => what.to_owned(),
+    }
 }
 
 /// Words that a program takes for nothing but words: what begins with some characters would be a

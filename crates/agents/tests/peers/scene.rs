@@ -124,6 +124,7 @@ impl Scene {
             root: self.repo.root().to_owned(),
             git_dirs: commit_directories(&git, &git.join("worktrees/tree"), BRANCH, "tree"),
             used_before: Usage::default(),
+            task: None,
             terminal: false,
             stop: None,
             command: Default::default(),

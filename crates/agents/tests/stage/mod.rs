@@ -126,6 +126,7 @@ impl Stage {
             root: self.repo.root().to_owned(),
             git_dirs: vec![self.repo.root().join(".git")],
             used_before: Usage::default(),
+            task: None,
             terminal: false,
             stop: None,
             command: Default::default(),

@@ -4,7 +4,8 @@
 
 use woodward_agents::{Conversation, Ending, Facts};
 use woodward_core::event::Outcome;
-use woodward_core::{Note, Timestamp};
+use woodward_core::hint::NextCommand;
+use woodward_core::{Note, TaskName, Timestamp};
 
 /// What an ending means before anybody has looked at git.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +23,9 @@ pub(crate) enum Meaning {
 }
 
 /// What an ending means.
-pub(crate) fn meaning(ending: &Ending, facts: &Facts) -> Meaning {
+pub(crate) fn meaning(ending: &Ending, facts: &Facts, task: &TaskName) -> Meaning {
     let title = facts.title;
+    let retry = NextCommand::Retry { task: task.clone() };
     let broke = |text: String| {
         Meaning::Ended(Outcome::Broke {
             note: Note::from(text),
@@ -38,12 +40,12 @@ pub(crate) fn meaning(ending: &Ending, facts: &Facts) -> Meaning {
         Ending::Completed => Meaning::SaysDone,
         Ending::Interrupted => broke(format!("{title} was interrupted")),
         Ending::LoggedOut { note } => person(format!(
-            "{title} is not logged in ({}); {}, then `woodward retry`",
+            "{title} is not logged in ({}); {}, then: {retry}",
             line(note),
             facts.login
         )),
         Ending::MissingVariable { variable, note } => person(format!(
-            "{title} needs {variable}, which it did not get ({}): export it, name it under the agent's `passEnv` in woodward.yaml, then `woodward retry`",
+            "{title} needs {variable}, which it did not get ({}): export it, name it under the agent's `passEnv` in woodward.yaml, then: {retry}",
             line(note)
         )),
         Ending::RateLimited { until, note } => Meaning::Wait {
@@ -62,13 +64,13 @@ pub(crate) fn meaning(ending: &Ending, facts: &Facts) -> Meaning {
         }
         Ending::TurnsSpent => broke(format!("{title} stopped at its own limit of turns")),
         Ending::BudgetSpent => person(format!(
-            "{title} stopped at its own limit of money; raise it, then `woodward retry`"
+            "{title} stopped at its own limit of money; raise it, then: {retry}"
         )),
         Ending::ContextFull => broke(format!(
             "the conversation with {title} became too long; the next run begins a new one"
         )),
         Ending::Refused { note } => person(format!(
-            "{title} could not go on without what was refused: {}; allow it under `permissions`, then `woodward retry`",
+            "{title} could not go on without what was refused: {}; allow it under `permissions`, then: {retry}",
             line(note)
         )),
         Ending::NoSuchSession { note } => broke(format!(
@@ -76,8 +78,9 @@ pub(crate) fn meaning(ending: &Ending, facts: &Facts) -> Meaning {
             line(note)
         )),
         Ending::Unfit { note } => person(format!(
-            "{title} can't be talked to: {}; see `woodward doctor`",
-            line(note)
+            "{title} can't be talked to: {}; look for problems: {}",
+            line(note),
+            NextCommand::Doctor
         )),
         Ending::Crashed { note } => {
             broke(format!("{title} ended without a result: {}", line(note)))
@@ -94,13 +97,14 @@ pub(crate) fn can_resume(ending: Option<&Ending>) -> bool {
 }
 
 /// What to say of an agent that changed nothing after it had been refused something.
-pub(crate) fn refused(talk: &Conversation, facts: &Facts) -> Option<Outcome> {
+pub(crate) fn refused(talk: &Conversation, facts: &Facts, task: &TaskName) -> Option<Outcome> {
     let last = talk.denied.last()?;
     Some(Outcome::NeedsPerson {
         note: Note::from(format!(
-            "{} changed nothing; it was refused: {}; allow it under `permissions`, or tell it how to go on: `woodward prompt`",
+            "{} changed nothing; it was refused: {}; allow it under `permissions`, or tell it how to go on: {}",
             facts.title,
-            line(last)
+            line(last),
+            NextCommand::Prompt { task: task.clone() }
         )),
     })
 }
@@ -122,7 +126,8 @@ mod tests {
     use woodward_agents::Kind;
 
     fn of(ending: Ending) -> Meaning {
-        meaning(&ending, Kind::ClaudeCode.facts())
+        let task = "login".parse().unwrap();
+        meaning(&ending, Kind::ClaudeCode.facts(), &task)
     }
 
     #[test]
@@ -167,6 +172,8 @@ mod tests {
                 panic!("a person must help: {meaning:?}");
             };
             assert!(note.as_str().contains("Claude Code"), "{note}");
+            let next = ["woodward retry login", "woodward doctor"];
+            assert!(next.iter().any(|it| note.as_str().ends_with(it)), "{note}");
         }
         for ending in [
             Ending::Interrupted,

@@ -354,7 +354,7 @@ fn sections(file: &File, findings: &mut Findings<'_>) {
         (
             &file.tracker,
             "tracker",
-            "tasks are made with `woodward create` until then",
+            "tasks are created by hand until then",
         ),
     ] {
         if section.is_some() {

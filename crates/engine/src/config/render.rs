@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use woodward_agents::Facts;
 use woodward_agents::catalog::KNOWN;
+use woodward_core::hint::{NextCommand, Word};
 
 use super::detect::{Proposal, SetupProposal};
 use super::error::printable;
@@ -68,6 +69,16 @@ const MINE: &str = r#"
 #   mine: { command: "sh work.sh" }
 "#;
 
+/// How a task gets another agent than the first one.
+fn for_one_task(agent: &Facts) -> String {
+    let agent = Word::from(&agent.name);
+    let task = "fix-login".parse();
+    task.map_or_else(
+        |_| String::new(),
+        |task| NextCommand::CreateWithAgent { task, agent }.to_string(),
+    )
+}
+
 /// The part that says who works on tasks.
 fn workers(workers: Workers<'_>) -> String {
     let orchestrator = |note: &str, agent: &str| {
@@ -86,9 +97,11 @@ fn workers(workers: Workers<'_>) -> String {
                 let names: Vec<&str> = others.iter().map(|facts| facts.name).collect();
                 let names = names.join(", ");
                 text += &format!(
-                    "\n# Installed here too: {names}. For one task: `woodward create --agent NAME`. With this in\n\
-                     # place of `agent` above, each goes on where the one before it must wait:\n\
+                    "\n# Installed here too: {names}. For one task:\n\
+                     #   {}\n\
+                     # With this in place of `agent` above, each goes on where the one before it must wait:\n\
                      # agents: [{}, {names}]\n",
+                    for_one_task(others[0]),
                     first.name
                 );
             }
@@ -245,8 +258,9 @@ mod tests {
           agent: codex
           maxConcurrent: 4
 
-        # Installed here too: pi. For one task: `woodward create --agent NAME`. With this in
-        # place of `agent` above, each goes on where the one before it must wait:
+        # Installed here too: pi. For one task:
+        #   woodward create fix-login --agent pi -p "what to do"
+        # With this in place of `agent` above, each goes on where the one before it must wait:
         # agents: [codex, pi]
 
         # Any command that reads the prompt on standard input and changes files in the current directory can

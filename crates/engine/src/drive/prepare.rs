@@ -232,7 +232,7 @@ impl Driver {
                 branch: branch.clone(),
                 start: start.clone(),
                 own,
-                lock_reason: format!("woodward task {}", task.name),
+                lock_reason: format!("used by the task {} of Woodward", task.name),
             })
             .await?;
         let base = match &task.worktree {

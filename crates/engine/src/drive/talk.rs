@@ -154,6 +154,7 @@ impl Driver {
                 .stop_check
                 .then(|| self.stop_check(scene, worktree, &path)),
             command: agent.row.clone(),
+            task: Some(task.name.clone()),
         };
         run_files::save_spec(dir, &spec).map_err(EngineError::file(
             run_files::spec_file(dir).display().to_string(),
@@ -422,7 +423,7 @@ impl Driver {
     ) -> Option<Outcome> {
         let ending = talk.ending.as_ref()?;
         let now = clock::now();
-        match ending::meaning(ending, kind.facts()) {
+        match ending::meaning(ending, kind.facts(), &scene.task.name) {
             Meaning::SaysDone => None,
             Meaning::Ended(outcome) => Some(outcome),
             Meaning::Wait { until, note } => {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use woodward_agents::{Conversation, Kind};
 use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::event::{Fault, Outcome};
+use woodward_core::hint::NextCommand;
 use woodward_core::reaction::STALLED;
 use woodward_core::state::Purpose;
 use woodward_core::task::Worktree;
@@ -170,7 +171,7 @@ impl Driver {
             .judge(scene, worktree, run, purpose, &begun, exit.as_ref(), ended)
             .await?;
         if let (Outcome::Empty, Some(kind)) = (&outcome, begun.hosted)
-            && let Some(refused) = ending::refused(attended.talk(), kind.facts())
+            && let Some(refused) = ending::refused(attended.talk(), kind.facts(), &scene.task.name)
         {
             outcome = refused;
         }
@@ -266,8 +267,11 @@ impl Driver {
             Choice::Take(agent) => agent,
             Choice::WaitUntil(until) => return Ok(Some(Outcome::RateLimited { until })),
             Choice::None(missing) => {
+                let retry = NextCommand::Retry {
+                    task: task.name.clone(),
+                };
                 return Ok(Some(Outcome::NeedsPerson {
-                    note: Note::from(format!("{missing}; then `woodward retry`")),
+                    note: Note::from(format!("{missing}; then: {retry}")),
                 }));
             }
         };

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use woodward_core::hint::NextCommand;
 use woodward_core::landing::{HoldCause, Intent, IntentState};
 use woodward_core::lease::Lease;
 use woodward_core::queue::learn::Learned;
@@ -247,9 +248,14 @@ impl Right<'_> {
 
     /// The remote does not want an entry: it waits, and the remote is not asked again and again.
     pub(super) async fn refused(&self, queued: &Queued, why: String) -> Result<()> {
+        let Some(task) = self.inner.store.load_task(queued.entry.task).await? else {
+            return Ok(());
+        };
+        let task = task.name;
+        let reject = NextCommand::Reject { task: task.clone() };
+        let release = NextCommand::QueueRelease { task };
         let reason = format!(
-            "{REFUSED}: {why}; have it changed (woodward reject), or try again when it \
-             may land (woodward queue release)"
+            "{REFUSED}: {why}; have it changed: {reject}; or try again when it may land: {release}"
         );
         let cause = HoldCause::Remote;
         self.hold(queued, Hold { cause, reason }).await?;

@@ -170,7 +170,10 @@ impl Engine {
         }
         if view.channels.is_empty() {
             let hint = format!("{}, or docs/notifications.md", NextCommand::HelpConfig);
-            let found = "no channel: only `woodward status` says what needs you";
+            let found = format!(
+                "no channel: only `{}` says what needs you",
+                NextCommand::Status
+            );
             checks.push(note("notify", found, Some(hint)));
         }
         for channel in view.channels {
@@ -188,7 +191,7 @@ impl Engine {
                 (None, None) => good(&title, channel.kind),
             });
         }
-        checks.push(match stay_awake("woodward doctor looks").await {
+        checks.push(match stay_awake("a check by Woodward").await {
             Ok(awake) if awake.fully => good("sleep", "is held off while agents work"),
             Ok(_) => good(
                 "sleep",

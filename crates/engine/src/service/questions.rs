@@ -147,5 +147,5 @@ fn not_running(run: RunId) -> Problem {
         Code::WrongState,
         format!("run {run} is not working here now"),
     )
-    .hint("`woodward ask` is for agents: it needs the WOODWARD_RUN of a run that works")
+    .hint("only agents ask: WOODWARD_RUN must be the id of a run that works")
 }

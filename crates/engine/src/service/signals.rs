@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use woodward_api::{AskSecret, Code, Problem, Secret, SignalRequest, SignalTaken};
 use woodward_core::Task;
+use woodward_core::hint::NextCommand;
 use woodward_core::reaction::Trigger;
 use woodward_store::RecordEntries;
 
@@ -53,7 +54,7 @@ impl Engine {
         };
         believed.map_err(|why| {
             Problem::new(Code::Forbidden, why.to_string())
-                .hint("see docs/reactions.md; the secret: woodward reaction secret")
+                .hint(NextCommand::ReactionSecret.purpose("see docs/reactions.md; show the secret"))
         })?;
         let request: SignalRequest = serde_json::from_slice(body).map_err(|error| {
             Problem::new(Code::Usage, format!("the request makes no sense: {error}"))

@@ -71,6 +71,9 @@ impl Engine {
         let seen = supervise::look(&dir)?;
         let running = matches!(seen, Seen::Running(_));
         let talk = agent_files::load_conversation(&dir);
+        let is_resumable = talk.as_ref().is_some_and(|talk| talk.session.is_some());
+        let spec = agent_files::load_spec(&dir);
+        let can_be_taken_over = spec.is_some_and(|spec| spec.no_takeover().is_none());
         let terminal = running && terminal::is_there(&dir);
         let settled = match seen {
             Seen::Running(_) => {
@@ -86,7 +89,7 @@ impl Engine {
             run: run.id,
             running,
             terminal,
-            conversation: talk.is_some(),
+            conversation: is_resumable && can_be_taken_over,
             tmux: found.config.runtime == Runtime::Tmux,
             tmux_socket: session.socket.display().to_string(),
             tmux_session: session.name,
@@ -107,7 +110,8 @@ impl Engine {
         if place.terminal {
             return Ok(place);
         }
-        if !place.running || !place.conversation {
+        let dir = self.inner.options.paths.run(place.run);
+        if !place.running || agent_files::load_conversation(&dir).is_none() {
             let what = if place.running {
                 format!("the agent of {name} has no conversation that could be taken over")
             } else {
@@ -116,7 +120,6 @@ impl Engine {
             return Err(Problem::new(Code::WrongState, what)
                 .hint(NextCommand::Logs { task: name.clone() }.purpose("what it did")));
         }
-        let dir = self.inner.options.paths.run(place.run);
         let id = MessageId::new(woodward_store::fresh_uuid());
         agent_files::post(&dir, &Letter::Takeover { id }, clock::now())
             .map_err(|error| Problem::new(Code::Unavailable, error.to_string()))?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use woodward_core::hint::NextCommand;
 use woodward_core::task::Standing;
 use woodward_core::{Fact, Note, StateKind, Task, TaskId, TaskSpec};
 
@@ -60,12 +61,15 @@ pub(super) async fn an_open_name_is_given_once(store: Arc<dyn Store>) {
         matches!(&refused, StoreError::NameTaken { name } if *name == first.name),
         "{refused}"
     );
+    let show = NextCommand::Show {
+        task: "auth-api".parse().expect("a name"),
+    };
     assert!(
         refused
             .hint()
             .expect("has a hint")
             .to_string()
-            .contains("woodward show auth-api")
+            .contains(&show.to_string())
     );
 }
 

@@ -139,9 +139,10 @@ async fn watch(session: &Session, task: &str, place: &RunPlace) -> Outcome {
         "{name} has no terminal; you can only look (ctrl-q or ctrl-c leaves)"
     ));
     if place.conversation {
-        session.out.say(&format!(
-            "to go on by hand: woodward attach {name} --takeover"
-        ));
+        let takeover = NextCommand::AttachTakeover { task: name.clone() };
+        session
+            .out
+            .say(&takeover.purpose("to go on by hand").to_string());
     }
     let mut leave = LeaveKey::watch();
     let mut renderer = Renderer::default();

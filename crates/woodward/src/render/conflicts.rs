@@ -82,7 +82,7 @@ pub(crate) fn entries(pair: &PairView) -> Vec<String> {
     let more = lines.len().saturating_sub(ENTRIES_MAX);
     lines.truncate(ENTRIES_MAX);
     if more > 0 {
-        lines.push(format!("… {more} more: woodward conflicts --json"));
+        lines.push(format!("… {more} more: {}", NextCommand::ConflictsJson));
     }
     if pair.unsure {
         lines.push("files were moved, or there is much: only the merge itself will tell".into());

@@ -2,6 +2,7 @@
 
 use woodward_api::{ChannelTest, NoticeView, NotifyView};
 use woodward_core::Timestamp;
+use woodward_core::hint::NextCommand;
 
 use super::text::{one_line, pad, width};
 use super::time::{age, span};
@@ -34,7 +35,10 @@ pub(crate) fn list(view: &NotifyView, look: Look) -> String {
         }
     }
     if view.channels.is_empty() {
-        answer += "No channel: only `woodward status` says what needs you.\n";
+        answer += &format!(
+            "No channel: only `{}` says what needs you.\n",
+            NextCommand::Status
+        );
     }
     if let Some(hours) = &view.quiet_hours {
         let now = if view.quiet_until.is_some() {

@@ -61,7 +61,7 @@ impl Ci {
         format!("sha256={hex}")
     }
 
-    fn post_signed(&self, timestamp: u64, signature: &str, body: &str) -> Said {
+    pub(crate) fn post_signed(&self, timestamp: u64, signature: &str, body: &str) -> Said {
         let head = format!(
             "POST /api/v1/events HTTP/1.1\r\nHost: woodward\r\nContent-Length: {}\r\n\
              X-Woodward-Timestamp: {timestamp}\r\nX-Woodward-Signature: {signature}\r\n\

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use woodward_core::TaskName;
+use woodward_core::hint::NextCommand;
 use woodward_testkit::patience::until;
 use woodward_testkit::write_program;
 
@@ -149,20 +151,31 @@ fn what_a_remote_refuses_waits_alone() {
         "while read old new ref; do git ls-tree --name-only $new | grep -q secret && { echo 'no secrets, please' >&2; exit 1; }; done; exit 0",
     ));
     scene.create("leak", "echo 1 > secret.txt\nexit 0");
+    scene.create("hide", "echo 1 > secret-2.txt\nexit 0");
     scene.create("one", "echo 1 > one.txt\nexit 0");
     scene.create("two", "echo 2 > two.txt\nexit 0");
-    for name in ["leak", "one", "two"] {
+    for name in ["leak", "hide", "one", "two"] {
         scene.wait(name, "review");
     }
     scene.ok(&["queue", "freeze", "-m", "all at once"]);
-    scene.ok(&["merge", "leak", "one", "two"]);
+    scene.ok(&["merge", "leak", "hide", "one", "two"]);
     scene.ok(&["queue", "thaw"]);
     scene.lands_by_itself("one");
     scene.lands_by_itself("two");
-    until("the person is told", || {
-        let held = scene.show("leak").task.held;
-        held.is_some_and(|reason| reason.contains("no secrets, please"))
-    });
+    let held = |name: &str| scene.show(name).task.held.unwrap_or_default();
+    for name in ["leak", "hide"] {
+        until("the person is told", || {
+            held(name).contains("no secrets, please")
+        });
+    }
+    // Both commands that it names work there.
+    let task: TaskName = "hide".parse().expect("a name");
+    let reject = NextCommand::Reject { task }.to_string();
+    assert!(held("hide").contains(&reject), "{}", held("hide"));
+    scene.type_in(&reject);
+    let task: TaskName = "leak".parse().expect("a name");
+    let release = NextCommand::QueueRelease { task }.to_string();
+    assert!(held("leak").contains(&release), "{}", held("leak"));
     let files = origin.git(&["-C", "origin.git", "ls-tree", "--name-only", "main"]);
     assert!(
         files.contains("two.txt") && !files.contains("secret"),
@@ -170,7 +183,7 @@ fn what_a_remote_refuses_waits_alone() {
     );
     assert_eq!(origin.show("main"), scene.repo.git(&["show", "main"]));
     origin.guard(None);
-    scene.ok(&["queue", "release", "leak"]);
+    scene.type_in(&release);
     scene.lands_by_itself("leak");
     assert_eq!(scene.repo.read("secret.txt"), "1\n");
 }

@@ -93,6 +93,7 @@ impl Scene {
             root: self.repo.root().to_owned(),
             git_dirs: commit_directories(&git, &git.join("worktrees/tree"), BRANCH, "tree"),
             used_before: Usage::default(),
+            task: None,
             terminal: true,
             stop: None,
             command: Default::default(),

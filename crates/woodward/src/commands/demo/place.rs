@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use woodward_core::hint::NextCommand;
+
 use super::shell;
 use crate::commands::ask::fresh_uuid;
 use crate::failure::{Failure, Outcome};
@@ -104,7 +106,7 @@ impl Place {
         let mut entries = fs::read_dir(&root).map_err(|error| unusable(&root, &error))?;
         if entries.next().is_some() {
             return Err(Failure::usage(format!("{shown} is not empty"))
-                .hint("name a directory that is not there yet: woodward demo --dir <DIR>"));
+                .hint(NextCommand::Demo.purpose("have it make a directory of its own")));
         }
         Ok(Self { root })
     }
@@ -165,5 +167,5 @@ fn write(path: &Path, text: &str) -> Outcome {
 
 fn unusable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::failed(format!("{} can't be made: {error}", path.display()))
-        .hint("name another place: woodward demo --dir <DIR>")
+        .hint("name another place with --dir")
 }
