@@ -56,7 +56,7 @@ pub fn set_up(status: ExitStatus, output: &str) -> Result<(), String> {
     }
 }
 
-/// How a command ended, with the last line that it printed, or with the toolchain that it lacks.
+/// How a command ended, with the line that says most about it, or with the toolchain that it lacks.
 fn ended(status: ExitStatus, output: &str) -> String {
     if let Some(toolchain) = missing::toolchain(output) {
         return toolchain;
@@ -65,20 +65,44 @@ fn ended(status: ExitStatus, output: &str) -> String {
         Some(code) => format!("exit {code}"),
         None => status.to_string(),
     };
-    let last = output
-        .lines()
-        .rev()
-        .map(str::trim)
-        .find(|it| !it.is_empty());
-    match last {
+    match telling_line(output) {
         Some(line) => format!("{how}: {}", printable(line, LINE_MAX)),
         None => how,
     }
 }
 
+/// The first line that names an error, else the last one with a word in it.
+fn telling_line(output: &str) -> Option<&str> {
+    let lines = || output.lines().map(str::trim);
+    let names_error = |line: &&str| {
+        ["Error: ", "error: ", "error["]
+            .iter()
+            .any(|mark| line.contains(mark))
+    };
+    let has_word = |line: &&str| line.contains(char::is_alphanumeric);
+    lines()
+        .find(names_error)
+        .or_else(|| lines().rev().find(has_word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_that_names_the_error_is_the_reason() {
+        let status = ExitStatus::from_raw(1 << 8);
+        for (output, reason) in [
+            (
+                "> tape\n\nError: Cannot find module 'tape'\n  at x.js:1\n}\n",
+                "exit 1: Error: Cannot find module 'tape'",
+            ),
+            ("first\nlast words\n}\n", "exit 1: last words"),
+            ("}\n", "exit 1"),
+        ] {
+            assert_eq!(ended(status, output), reason);
+        }
+    }
 
     #[test]
     fn a_trial_is_judged_as_the_daemon_judges() {
