@@ -135,7 +135,8 @@ fn a_task_whose_startup_dialog_is_declined_needs_a_person() {
     let office = Office::unsettled(&CLAUDE, "tmux");
     office.ok(&["create", "one", "-p", "stand-in: say First."]);
     office.reaches("one", "waiting");
-    office.ok(&["answer", "one", "No, exit"]);
+    let answered = office.ok(&["answer", "one", "No, exit"]).stdout;
+    assert!(answered.contains("one has its answer"), "{answered}");
     office.reaches("one", "failed");
     let shown = office.ok(&["show", "one"]).stdout;
     assert!(shown.contains("`No, exit` was chosen"), "{shown}");
