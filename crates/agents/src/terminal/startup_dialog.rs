@@ -228,7 +228,7 @@ mod tests {
 ────────────────────
  Accessing workspace:
 
- /work/shop
+ /home/ada/shop
 
  Quick safety check: Is this a project you created or one you trust?
 
@@ -256,7 +256,7 @@ mod tests {
     const CODEX_TRUST: &str = "\
   Folder access
 
-  /work/shop
+  /home/ada/shop
 
   Trust this folder? Codex can read, edit, and run files here.
 
@@ -292,7 +292,7 @@ mod tests {
         assert!(
             trust
                 .text
-                .starts_with("Accessing workspace: /work/shop Quick"),
+                .starts_with("Accessing workspace: /home/ada/shop Quick"),
             "{trust:?}"
         );
         let key = read(Kind::ClaudeCode, KEY).unwrap();
