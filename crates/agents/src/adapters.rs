@@ -61,6 +61,7 @@ pub(crate) mod tests {
             used_before: crate::usage::Usage::default(),
             task: None,
             terminal: false,
+            trust_worktree: false,
             stop: None,
             command: command::Row::default(),
         }

@@ -46,7 +46,7 @@ pub use event::{
 };
 pub use failure::is_overload;
 pub use letter::Letter;
-pub use spec::{SessionId, Spec, commit_directories, fits_terminal};
+pub use spec::{SessionId, Spec, asks_to_trust_worktrees, commit_directories, fits_terminal};
 pub use stop::{QuickGate, StopCheck};
 pub use usage::{Usage, UsageKind};
 pub use waiting::{Waited, Waiting};

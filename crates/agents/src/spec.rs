@@ -55,6 +55,10 @@ pub struct Spec {
     pub used_before: Usage,
     /// Whether the program runs in a terminal that people can attach to.
     pub terminal: bool,
+    /// Whether the person has agreed that Woodward confirms, in a dialog at the start of a program in a
+    /// terminal, that the program trusts the task's worktree.
+    #[serde(default)]
+    pub trust_worktree: bool,
     /// What is looked at before the agent stops, for programs that ask; `None` lets it stop.
     #[serde(default)]
     pub stop: Option<StopCheck>,
@@ -91,6 +95,12 @@ pub fn fits_terminal(kind: Kind, row: &Row) -> bool {
         Kind::Command => row.prompt != PromptBy::Stdin,
         _ => false,
     }
+}
+
+/// Whether a program in a terminal asks in each new worktree whether it may trust it. Codex is told by
+/// an argument, for one run.
+pub fn asks_to_trust_worktrees(kind: Kind) -> bool {
+    kind == Kind::ClaudeCode
 }
 
 impl Spec {

@@ -27,6 +27,7 @@ mod plain;
 mod pty;
 mod screen;
 mod select_entry;
+mod settle_dialog;
 mod socket;
 mod startup;
 mod startup_dialog;

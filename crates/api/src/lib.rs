@@ -37,7 +37,7 @@ pub use place::RunPlace;
 pub use problem::{Code, Problem};
 pub use project::{
     Check, CheckState, CloseTrial, Diagnosis, Health, OpenProject, OpenTrial, ProjectView,
-    TrialLeftovers, TrialWorktree,
+    TrialLeftovers, TrialWorktree, WorktreeTrust,
 };
 pub use queue::{
     BranchQueue, FreezeQueue, FreezeView, MergePlan, PaceView, PlannedMerge, QueueView, QueuedTask,

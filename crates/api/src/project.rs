@@ -18,6 +18,18 @@ pub struct ProjectView {
     pub base: String,
     /// Where its worktrees are.
     pub worktrees: String,
+    /// What the person agreed to about trust, where the project was opened just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<WorktreeTrust>,
+}
+
+/// Whether Woodward may confirm that agent programs trust a project's worktrees.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeTrust {
+    /// The person has agreed.
+    pub agreed: bool,
+    /// The programs of its configuration that ask in their terminal.
+    pub asked_by: Vec<String>,
 }
 
 /// Makes the repository at `root` a project, or finds it.
@@ -28,6 +40,9 @@ pub struct OpenProject {
     /// The branch that tasks start from and land on; the one checked out otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+    /// Whether Woodward may confirm that agent programs trust its worktrees; as before otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust_worktrees: Option<bool>,
 }
 
 impl OpenProject {
@@ -36,6 +51,7 @@ impl OpenProject {
         Self {
             root: root.into(),
             base: None,
+            trust_worktrees: None,
         }
     }
 }

@@ -241,6 +241,10 @@ next_commands! {
     Init => "woodward init",
     /// Make a repository a project whose tasks start from a branch.
     InitWithBase { branch: Word } => "woodward init --base {branch}",
+    /// Let Woodward confirm that agent programs trust the worktrees of a repository.
+    TrustWorktrees => "woodward init --trust-worktrees",
+    /// Take that back.
+    NoTrustWorktrees => "woodward init --no-trust-worktrees",
     /// Start the daemon.
     Up => "woodward up",
     /// Run the daemon in the foreground.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,6 +11,12 @@ use serde::de::DeserializeOwned;
 /// Writes a file so that after any crash it is the old or the new one, and durable once this returns.
 pub(crate) fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_beside(path, bytes, true)?;
+    sync_directory(path)
+}
+
+/// The same, readable by its owner only.
+pub(crate) fn save_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, true, 0o600)?;
     sync_directory(path)
 }
 
@@ -24,13 +31,19 @@ pub(crate) fn save_json_lazily(path: &Path, value: &impl Serialize) -> io::Resul
 }
 
 fn write_beside(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+    write_with_mode(path, bytes, durable, 0o666)
+}
+
+/// `mode` as far as the process's mask allows it.
+fn write_with_mode(path: &Path, bytes: &[u8], durable: bool, mode: u32) -> io::Result<()> {
     let directory = path
         .parent()
         .ok_or_else(|| io::Error::other("a file has a directory"))?;
     fs::create_dir_all(directory)?;
     let beside = directory.join(format!(".{}.new", woodward_store::fresh_uuid()));
     let written = (|| {
-        let mut file = File::create(&beside)?;
+        let mut new = File::options();
+        let mut file = new.write(true).create_new(true).mode(mode).open(&beside)?;
         file.write_all(bytes)?;
         if durable {
             file.sync_all()?;

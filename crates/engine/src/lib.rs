@@ -38,6 +38,7 @@ pub mod supervise;
 mod tail;
 mod targets;
 mod words;
+mod worktree_trust;
 
 pub use error::{EngineError, Result};
 #[doc(hidden)]

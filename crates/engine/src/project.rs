@@ -330,6 +330,7 @@ impl Project {
             root: self.root().display().to_string(),
             base: self.base(config),
             worktrees: self.worktrees().display().to_string(),
+            trust: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use woodward_core::state::AnswerVia;
 use super::deliver::{self, Delivery, Do};
 use super::hub::{Glance, Terminal};
 use super::pty::{NOT_STARTED, Start};
+use super::settle_dialog::Consent;
 use super::startup::Startup;
 use crate::adapters::common::{self, fresh_question, not_started};
 use crate::conversation::tail;
@@ -132,7 +133,7 @@ pub(super) async fn conduct(
         delivery: Delivery::default(),
         prompt: Some(opening.prompt.clone()),
         questions: HashMap::new(),
-        startup: Startup::new(spec.kind),
+        startup: Startup::new(spec.kind, Consent::of(spec)),
         screen_lines: 0,
         working: true,
         attended: false,

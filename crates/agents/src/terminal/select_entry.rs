@@ -120,6 +120,8 @@ mod tests {
             text: "Do you trust it?".into(),
             entries: ["No, exit", "Yes", "Later"].map(String::from).to_vec(),
             selected,
+            marked: None,
+            paths: Vec::new(),
         }
     }
 

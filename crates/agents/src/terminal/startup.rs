@@ -1,7 +1,9 @@
 //! Watches a program that has not taken its prompt yet for a start-up dialog, has a person asked, and
 //! chooses the entry that the person wants.
 //!
-//! Pure but for what it is told of time and screen. It must never choose an entry by itself.
+//! Pure but for what it is told of time and screen. It must never choose an entry by itself, except
+//! where `settle_dialog` allows it, once for each topic in a run. What could not be settled that way is
+//! asked like any other dialog.
 
 use std::time::{Duration, Instant};
 
@@ -9,9 +11,10 @@ use woodward_core::state::AnswerVia;
 
 use super::conduct::{Answer, Sign};
 use super::select_entry::{Selection, Step};
-use super::startup_dialog::{self, Dialog};
+use super::settle_dialog::{Consent, Settlement};
+use super::startup_dialog::{self, Dialog, Topic};
 use crate::catalog::Kind;
-use crate::event::Reply;
+use crate::event::{Event, Reply};
 
 /// How long a screen must show the same before it is believed: it may be half painted.
 const STEADY: Duration = Duration::from_millis(300);
@@ -33,9 +36,21 @@ struct Open {
     selection: Option<Selection>,
 }
 
+/// A choice of Woodward's own on its way.
+#[derive(Debug)]
+struct Settling {
+    dialog: Dialog,
+    selection: Selection,
+    note: String,
+}
+
 #[derive(Debug)]
 pub(super) struct Startup {
     kind: Kind,
+    consent: Consent,
+    settling: Option<Settling>,
+    /// The topics that were settled or could not be: none is tried twice.
+    tried: Vec<Topic>,
     /// The last reading, and since when it is the same.
     reading: Option<Dialog>,
     since: Option<Instant>,
@@ -44,9 +59,12 @@ pub(super) struct Startup {
 }
 
 impl Startup {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: Kind, consent: Consent) -> Self {
         Self {
             kind,
+            consent,
+            settling: None,
+            tried: Vec::new(),
             reading: None,
             since: None,
             open: None,
@@ -76,6 +94,27 @@ impl Startup {
         self.reading.clone_from(&reading);
         let is_steady = started || self.since.is_some_and(|since| now >= since + STEADY);
         let mut looked = Looked::default();
+        if let Some(settling) = &mut self.settling {
+            let is_there = reading
+                .as_ref()
+                .is_some_and(|reading| reading.is_same(&settling.dialog));
+            if !is_there && !is_steady {
+                return looked;
+            }
+            let step = settling.selection.step(now, reading.as_ref());
+            looked.keys = keys(step);
+            match step {
+                Step::Wait | Step::Down | Step::Up | Step::Enter => {}
+                Step::Done => {
+                    let text = std::mem::take(&mut settling.note);
+                    looked.signs.push(Sign::Say(Event::Note { text }));
+                    self.settling = None;
+                }
+                // The next look asks, if the dialog is still there.
+                Step::Failed => self.settling = None,
+            }
+            return looked;
+        }
         if let Some(open) = &mut self.open {
             let is_there = reading
                 .as_ref()
@@ -85,9 +124,7 @@ impl Startup {
             }
             match open.step(now, reading.as_ref(), is_there) {
                 Step::Wait => return looked,
-                Step::Down => looked.keys = Some(b"\x1b[B"),
-                Step::Up => looked.keys = Some(b"\x1b[A"),
-                Step::Enter => looked.keys = Some(b"\r"),
+                step @ (Step::Down | Step::Up | Step::Enter) => looked.keys = keys(step),
                 Step::Failed if is_there => {
                     open.selection = None;
                     looked.signs.push(Sign::NotTaken(open.key.clone()));
@@ -104,9 +141,26 @@ impl Startup {
             return looked;
         }
         if let Some(dialog) = reading.filter(|_| is_steady) {
-            looked.signs.push(self.ask(dialog));
+            match self.settlement(&dialog) {
+                Some(Settlement { entry, note }) => {
+                    self.tried.push(dialog.topic);
+                    self.settling = Some(Settling {
+                        selection: Selection::new(dialog.clone(), entry),
+                        dialog,
+                        note,
+                    });
+                }
+                None => looked.signs.push(self.ask(dialog)),
+            }
         }
         looked
+    }
+
+    fn settlement(&self, dialog: &Dialog) -> Option<Settlement> {
+        match self.tried.contains(&dialog.topic) {
+            true => None,
+            false => self.consent.settle(self.kind, dialog),
+        }
     }
 
     fn ask(&mut self, dialog: Dialog) -> Sign {
@@ -176,6 +230,16 @@ impl Open {
     }
 }
 
+/// The keys of a step.
+fn keys(step: Step) -> Option<&'static [u8]> {
+    match step {
+        Step::Down => Some(b"\x1b[B"),
+        Step::Up => Some(b"\x1b[A"),
+        Step::Enter => Some(b"\r"),
+        Step::Wait | Step::Done | Step::Failed => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,7 +273,7 @@ mod tests {
     #[test]
     fn the_right_entry_is_chosen_and_proven() {
         let start = Instant::now();
-        let mut startup = Startup::new(Kind::ClaudeCode);
+        let mut startup = Startup::new(Kind::ClaudeCode, Consent::default());
         let key = asked(&mut startup, start);
         assert!(startup.look(false, NO, start + ms(450)).signs.is_empty());
         assert!(matches!(
@@ -235,7 +299,7 @@ mod tests {
     #[test]
     fn a_dialog_that_a_person_closes_is_no_longer_asked_about() {
         let start = Instant::now();
-        let mut startup = Startup::new(Kind::ClaudeCode);
+        let mut startup = Startup::new(Kind::ClaudeCode, Consent::default());
         let key = asked(&mut startup, start);
         let looked = startup.look(true, "❯ hello", start + ms(500));
         assert!(matches!(&looked.signs[..], [Sign::Closed(closed)] if *closed == key));
@@ -246,12 +310,104 @@ mod tests {
     #[test]
     fn a_program_that_ends_after_the_choice_has_taken_it() {
         let start = Instant::now();
-        let mut startup = Startup::new(Kind::ClaudeCode);
+        let mut startup = Startup::new(Kind::ClaudeCode, Consent::default());
         let key = asked(&mut startup, start);
         startup.answer(&key, &Reply::Text("no".into()));
         startup.look(false, NO, start + ms(500));
         let enter = startup.look(false, NO, start + ms(900)).keys;
         assert_eq!(enter, Some(&b"\r"[..]));
         assert_eq!(startup.ended(), Some((key, "No, exit".into())));
+    }
+
+    const WORKTREE: &str = "/home/ada/shop.worktrees/fix-login";
+
+    fn agreed() -> Startup {
+        let mut spec = crate::adapters::tests::spec(Kind::ClaudeCode);
+        spec.rules.worktree = WORKTREE.into();
+        spec.trust_worktree = true;
+        Startup::new(Kind::ClaudeCode, Consent::of(&spec))
+    }
+
+    fn trust(path: &str, selected: usize) -> String {
+        let mark = |entry| if entry == selected { '❯' } else { ' ' };
+        let (no, yes) = (mark(0), mark(1));
+        format!(
+            "Accessing workspace:\n\n {path}\n\n {no} No, exit\n {yes} Yes, I trust this folder\n"
+        )
+    }
+
+    #[test]
+    fn a_trust_dialog_is_settled_as_agreed_and_proven() {
+        let start = Instant::now();
+        let mut startup = agreed();
+        let (no, yes) = (trust(WORKTREE, 0), trust(WORKTREE, 1));
+        let mut keys = Vec::new();
+        let mut signs = Vec::new();
+        let mut look = |screen: &str, at: u64| {
+            let looked = startup.look(false, screen, start + ms(at));
+            keys.extend(looked.keys);
+            signs.extend(looked.signs);
+        };
+        look(&no, 0);
+        look(&no, 400);
+        look(&no, 450);
+        look(&yes, 500);
+        look(&yes, 800);
+        look("", 850);
+        look("", 1200);
+        assert_eq!(keys, [&b"\x1b[B"[..], b"\r"]);
+        assert!(
+            matches!(&signs[..], [Sign::Say(Event::Note { text })] if text.contains(WORKTREE)),
+            "{signs:?}"
+        );
+        // A second one is the person's.
+        let mut asked = Vec::new();
+        for at in [1300, 1700] {
+            asked.extend(startup.look(false, &no, start + ms(at)).signs);
+        }
+        assert!(matches!(&asked[..], [Sign::Asked { .. }]), "{asked:?}");
+    }
+
+    #[test]
+    fn a_trust_dialog_about_another_path_is_asked_about() {
+        let start = Instant::now();
+        let mut startup = agreed();
+        let other = trust("/home/ada", 0);
+        startup.look(false, &other, start);
+        let looked = startup.look(false, &other, start + ms(400));
+        assert!(matches!(&looked.signs[..], [Sign::Asked { .. }]));
+        assert_eq!(looked.keys, None);
+    }
+
+    #[test]
+    fn a_dialog_that_changes_its_path_gets_no_enter() {
+        let start = Instant::now();
+        let mut startup = agreed();
+        startup.look(false, &trust(WORKTREE, 1), start);
+        startup.look(false, &trust(WORKTREE, 1), start + ms(400));
+        startup.look(false, &trust(WORKTREE, 1), start + ms(450));
+        for at in [500, 900, 1500, 3000] {
+            let looked = startup.look(false, &trust("/home/ada", 1), start + ms(at));
+            assert_eq!(looked.keys, None, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_dialog_that_does_not_react_is_asked_about() {
+        let start = Instant::now();
+        let mut startup = agreed();
+        let stuck = trust(WORKTREE, 0);
+        let mut looks = (0..2_000).map(|n| startup.look(false, &stuck, start + ms(n * 50)));
+        assert!(looks.any(|looked| matches!(&looked.signs[..], [Sign::Asked { .. }])));
+    }
+
+    #[test]
+    fn what_is_printed_after_the_start_settles_nothing() {
+        let start = Instant::now();
+        let mut startup = agreed();
+        for at in [0, 400, 800, 1200] {
+            let looked = startup.look(true, &trust(WORKTREE, 1), start + ms(at));
+            assert!(looked.signs.is_empty() && looked.keys.is_none());
+        }
     }
 }

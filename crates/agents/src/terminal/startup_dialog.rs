@@ -1,8 +1,8 @@
 //! Dialogs that a program shows before it takes its prompt: trust, sign-in, API key, theme, update.
 //!
 //! Pure: the text of a screen in, what it asks out. A screen counts as a dialog only if it shows a
-//! menu with exactly one selected entry, or words of a sign-in screen that are known. It must never
-//! say which entry is right: that is a person's to choose.
+//! menu with exactly one selected entry, or words of a sign-in screen or a notice that are known. It
+//! must never say which entry is right: see `settle_dialog` for the few that Woodward chooses.
 
 use crate::catalog::Kind;
 
@@ -26,6 +26,8 @@ pub(super) enum Topic {
     Update,
     /// Servers or files that the repository names.
     RepositoryContent,
+    /// Something to read, without a choice.
+    Notice,
     /// Anything else with a menu.
     Other,
 }
@@ -40,12 +42,17 @@ pub(super) struct Dialog {
     pub(super) entries: Vec<String>,
     /// Which of them is selected.
     pub(super) selected: usize,
+    /// Which of them is marked as the current setting, if exactly one is.
+    pub(super) marked: Option<usize>,
+    /// The paths that its text names.
+    pub(super) paths: Vec<String>,
 }
 
 impl Dialog {
     /// Whether another reading is of the same dialog, whichever entry is selected.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.topic == other.topic && self.entries == other.entries
+        let about_same = self.topic != Topic::Trust || self.paths == other.paths;
+        self.topic == other.topic && self.entries == other.entries && about_same
     }
 
     /// Whether choosing an entry settles it. A sign-in goes on in a browser or asks for a secret.
@@ -81,6 +88,7 @@ fn known(kind: Kind) -> &'static [(&'static str, Topic)] {
             ("use this API key", Topic::ApiKey),
             ("Select login method", Topic::SignIn),
             ("Choose the text style", Topic::Theme),
+            ("Security notes:", Topic::Notice),
             ("found in .mcp.json", Topic::RepositoryContent),
             ("external CLAUDE.md", Topic::RepositoryContent),
         ],
@@ -101,7 +109,10 @@ pub(super) fn read(kind: Kind, screen: &str) -> Option<Dialog> {
         .find(|(words, _)| screen.contains(words))
         .map(|(_, topic)| *topic);
     let lines: Vec<&str> = screen.lines().collect();
-    let menu = menu(&lines);
+    let menu = match topic {
+        Some(Topic::Notice) => notice(&lines),
+        _ => menu(&lines),
+    };
     match (topic, &menu) {
         (Some(Topic::SignIn), _) | (Some(_), Some(_)) => {}
         // What is not known must at least say that it waits for a key.
@@ -109,19 +120,63 @@ pub(super) fn read(kind: Kind, screen: &str) -> Option<Dialog> {
         _ => return None,
     }
     let end = menu.as_ref().map_or(lines.len(), |menu| menu.first_line);
-    let text = shown(lines.get(..end).unwrap_or_default());
-    let (entries, selected) = menu.map_or((Vec::new(), 0), |menu| (menu.entries, menu.selected));
+    let above = lines.get(..end).unwrap_or_default();
+    let menu = menu.unwrap_or_default();
     Some(Dialog {
         topic: topic.unwrap_or(Topic::Other),
-        text,
-        entries,
-        selected,
+        text: shown(above),
+        entries: menu.entries,
+        selected: menu.selected,
+        marked: menu.marked,
+        paths: paths(above),
     })
 }
 
+/// The paths that lines name. A path at the beginning of a line may go on in the next lines, up to an
+/// empty one.
+fn paths(lines: &[&str]) -> Vec<String> {
+    let begins = |text: &str| text.starts_with(['/', '~']);
+    let is_quote = |c: char| c.is_ascii_punctuation() && !matches!(c, '/' | '~');
+    let mut paths: Vec<String> = Vec::new();
+    let mut in_path = false;
+    for line in lines {
+        let text = line.trim_matches(|c: char| c.is_whitespace() || c == '│');
+        if begins(text) {
+            paths.push(text.to_owned());
+            in_path = true;
+            continue;
+        }
+        in_path = in_path && !text.is_empty();
+        match paths.last_mut() {
+            Some(path) if in_path => path.push_str(text),
+            _ => paths.extend(
+                text.split_whitespace()
+                    .map(|word| word.trim_start_matches(is_quote))
+                    .filter(|word| begins(word))
+                    .map(str::to_owned),
+            ),
+        }
+    }
+    paths
+}
+
+/// A notice that goes away with Enter, as a menu of one entry.
+fn notice(lines: &[&str]) -> Option<Menu> {
+    let is_prompt = |line: &&str| line.trim().starts_with("Press Enter to continue");
+    let first_line = lines.iter().position(is_prompt)?;
+    Some(Menu {
+        entries: vec![String::from("continue")],
+        selected: 0,
+        marked: None,
+        first_line,
+    })
+}
+
+#[derive(Default)]
 struct Menu {
     entries: Vec<String>,
     selected: usize,
+    marked: Option<usize>,
     first_line: usize,
 }
 
@@ -131,19 +186,23 @@ struct Line<'a> {
     label: &'a str,
     numbered: bool,
     selected: bool,
+    /// It has the mark of the current setting.
+    marked: bool,
 }
 
-/// Reads a line as an entry of a menu: `❯ 1. Yes`, `› Trust`, `  2. No`.
+/// Reads a line as an entry of a menu: `❯ 1. Yes`, `› Trust`, `  2. No`, `❯ ✔ Dark mode`.
 fn entry(line: &str) -> Option<Line<'_>> {
     // Some dialogs have a frame.
     let inner = line.trim_end().trim_end_matches('│').trim_end();
     let mut rest = inner;
     let mut column = 0;
     let mut selected = false;
+    let mut marked = false;
     loop {
         let first = rest.chars().next()?;
         match first {
             '❯' | '›' | '>' if !selected => selected = true,
+            '✔' if !marked => marked = true,
             ' ' | '\u{a0}' | '│' => {}
             _ => break,
         }
@@ -163,6 +222,7 @@ fn entry(line: &str) -> Option<Line<'_>> {
         label: label.trim(),
         numbered,
         selected,
+        marked,
     })
 }
 
@@ -198,6 +258,11 @@ fn menu(lines: &[&str]) -> Option<Menu> {
         .collect();
     let fits = (2..=ENTRIES_MAX).contains(&entries.len());
     let selected = entries.iter().position(|(_, line)| line.selected)?;
+    let mut marks = (0..).zip(&entries).filter(|(_, (_, line))| line.marked);
+    let marked = match (marks.next(), marks.next()) {
+        (Some((only, _)), None) => Some(only),
+        _ => None,
+    };
     fits.then(|| Menu {
         first_line: entries.first().map_or(at, |(at, _)| *at),
         entries: entries
@@ -205,6 +270,7 @@ fn menu(lines: &[&str]) -> Option<Menu> {
             .map(|(_, line)| line.label.to_owned())
             .collect(),
         selected,
+        marked,
     })
 }
 
@@ -221,14 +287,14 @@ fn shown(lines: &[&str]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const TRUST: &str = "\
+    pub(in crate::terminal) const TRUST: &str = "\
 ────────────────────
  Accessing workspace:
 
- /home/ada/shop
+ /home/ada/shop.worktrees/fix-login
 
  Quick safety check: Is this a project you created or one you trust?
 
@@ -240,7 +306,7 @@ mod tests {
  Enter to confirm · Esc to cancel
 ";
 
-    const KEY: &str = "\
+    pub(in crate::terminal) const KEY: &str = "\
   Detected a custom API key in your environment
 
   ANTHROPIC_API_KEY: sk-ant-...-in-0123456789abcdef
@@ -253,9 +319,12 @@ mod tests {
   Enter to confirm · Esc to cancel
 ";
 
-    const CODEX_TRUST: &str = "\
+    pub(in crate::terminal) const CODEX_TRUST: &str = "\
   Folder access
 
+  /home/ada/shop.worktrees/fix-login
+
+  Note: You’re in a subdirectory of a Git project. Trusting will apply to the repository root:
   /home/ada/shop
 
   Trust this folder? Codex can read, edit, and run files here.
@@ -266,7 +335,7 @@ mod tests {
   enter continue · esc quit
 ";
 
-    const CODEX_SIGN_IN: &str = "\
+    pub(in crate::terminal) const CODEX_SIGN_IN: &str = "\
   Welcome to Codex, OpenAI's command-line coding agent
 
   Choose how you want to use Codex.
@@ -283,6 +352,65 @@ mod tests {
   Press enter to continue
 ";
 
+    pub(in crate::terminal) const CLAUDE_THEME: &str = "\
+.......█ █   █ █......................
+
+ Let's get started.
+
+ Choose the text style that looks best with your terminal
+ To change this later, run /theme
+
+     Auto (match terminal)
+ ❯ ✔ Dark mode
+     Light mode
+     Light mode (ANSI colors only)
+
+ ╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌
+  1  function greet() {
+  2 -  console.log(\"Hello, World!\");
+";
+
+    const CLAUDE_NOTICE: &str = "\
+ Security notes:
+
+ 1. Claude can make mistakes.
+    You're responsible for Claude's actions and should always
+
+ 2. Due to prompt injection risks, only use it with code you trust
+
+ Press Enter to continue…
+";
+
+    #[test]
+    fn first_start_dialogs_of_claude_code_are_read() {
+        let theme = read(Kind::ClaudeCode, CLAUDE_THEME).unwrap();
+        assert_eq!(theme.topic, Topic::Theme);
+        assert_eq!((theme.selected, theme.marked), (1, Some(1)));
+        assert_eq!(
+            theme.entries,
+            [
+                "Auto (match terminal)",
+                "Dark mode",
+                "Light mode",
+                "Light mode (ANSI colors only)"
+            ]
+        );
+        let notice = read(Kind::ClaudeCode, CLAUDE_NOTICE).unwrap();
+        assert_eq!(notice.topic, Topic::Notice);
+        assert_eq!(notice.entries, ["continue"]);
+        assert!(notice.is_answerable() && notice.text.contains("mistakes"));
+        assert_eq!(read(Kind::ClaudeCode, "Security notes: more"), None);
+    }
+
+    #[test]
+    fn the_paths_that_a_dialog_names_are_read() {
+        let worktree = "/home/ada/shop.worktrees/fix-login";
+        let trust = read(Kind::ClaudeCode, TRUST).unwrap();
+        assert_eq!(trust.paths, [worktree]);
+        let trust = read(Kind::Codex, CODEX_TRUST).unwrap();
+        assert_eq!(trust.paths, [worktree, "/home/ada/shop"]);
+    }
+
     #[test]
     fn dialogs_of_claude_code_are_read() {
         let trust = read(Kind::ClaudeCode, TRUST).unwrap();
@@ -292,7 +420,7 @@ mod tests {
         assert!(
             trust
                 .text
-                .starts_with("Accessing workspace: /home/ada/shop Quick"),
+                .starts_with("Accessing workspace: /home/ada/shop.worktrees/fix-login Quick"),
             "{trust:?}"
         );
         let key = read(Kind::ClaudeCode, KEY).unwrap();

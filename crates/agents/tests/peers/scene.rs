@@ -126,6 +126,7 @@ impl Scene {
             used_before: Usage::default(),
             task: None,
             terminal: false,
+            trust_worktree: false,
             stop: None,
             command: Default::default(),
         }

@@ -128,6 +128,7 @@ impl Stage {
             used_before: Usage::default(),
             task: None,
             terminal: false,
+            trust_worktree: false,
             stop: None,
             command: Default::default(),
         }

@@ -27,6 +27,7 @@ use crate::config::{Agent, Driving, GateSpec, Runtime};
 use crate::environment;
 use crate::error::{EngineError, Result};
 use crate::run_env;
+use crate::worktree_trust;
 
 /// The conversation that a run goes on with.
 pub(super) struct Earlier {
@@ -150,6 +151,7 @@ impl Driver {
             ),
             used_before,
             terminal: config.runtime == Runtime::Tmux,
+            trust_worktree: worktree_trust::is_agreed(&self.inner.options.paths, project),
             stop: agent
                 .stop_check
                 .then(|| self.stop_check(scene, worktree, &path)),

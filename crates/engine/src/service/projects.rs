@@ -11,9 +11,10 @@ use super::Answered;
 use super::create::no_branch;
 use crate::clock;
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::git::Repo;
 use crate::project::Project;
+use crate::worktree_trust;
 
 /// Names that are tried for a project before giving up.
 const NAMES_MAX: u32 = 1_000;
@@ -27,8 +28,17 @@ impl Engine {
         let project = self
             .open(Path::new(&request.root), request.base.as_deref())
             .await?;
+        let paths = &self.inner.options.paths;
+        if let Some(trust_worktrees) = request.trust_worktrees {
+            worktree_trust::decide(paths, &project, trust_worktrees)
+                .map_err(EngineError::file("what you agreed to can't be saved"))?;
+        }
         let config = project.load_config().await?;
-        Ok(project.view(&config))
+        let trust = worktree_trust::view(paths, &project, &config);
+        Ok(ProjectView {
+            trust: Some(trust),
+            ..project.view(&config)
+        })
     }
 
     async fn open(&self, directory: &Path, base: Option<&str>) -> Result<Arc<Project>> {

@@ -16,7 +16,7 @@ use crate::input;
 use crate::session::Session;
 
 /// The variable that names the run an agent is in.
-const RUN: &str = "WOODWARD_RUN";
+pub(super) const RUN: &str = "WOODWARD_RUN";
 /// How long one request waits for the answer.
 const POLL: Duration = Duration::from_secs(30);
 

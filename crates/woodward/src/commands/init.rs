@@ -18,14 +18,16 @@ use woodward_engine::config::detect::{Files, installed};
 use woodward_engine::config::regenerate;
 use woodward_engine::config::render::{Workers, render};
 
+use super::ask::RUN;
 use crate::failure::{Failure, Outcome};
+use crate::input;
 use crate::session::Session;
 use trial::{Trial, Tried};
 
 /// Set this repository up: find its setup, gates and agents, try them in a fresh worktree, write woodward.yaml
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward init\n  woodward init --agent-command \"sh work.sh\"\n  woodward init --no-run           propose setup and gates without running them"
+    before_help = "Examples:\n  woodward init\n  woodward init --agent-command \"sh work.sh\"\n  woodward init --no-run           propose setup and gates without running them\n  woodward init --trust-worktrees  answer trust dialogs here"
 )]
 pub(crate) struct Init {
     /// The command that works on tasks: its prompt is on stdin, its directory the worktree
@@ -38,12 +40,21 @@ pub(crate) struct Init {
     /// Do not run the proposed setup commands and gates
     #[arg(long)]
     no_run: bool,
+    /// Let Woodward answer yes when an agent's program in a terminal asks whether to trust a task's worktree. The program remembers it for the whole repository, and runs settings and hooks for it that the repository contains. Also for a project that is set up already
+    #[arg(long, conflicts_with = "no_trust_worktrees")]
+    trust_worktrees: bool,
+    /// Take that back: a task waits for you when its agent's program asks. What a program remembers is left as it is
+    #[arg(long)]
+    no_trust_worktrees: bool,
 }
 
 /// What was set up.
 #[derive(Serialize)]
 struct SetUp {
     project: ProjectView,
+    /// Whether the person said just now what is to be done about trust.
+    #[serde(skip)]
+    decided: bool,
     config: PathBuf,
     written: bool,
     /// The known agent programs that are installed; the first works on tasks.
@@ -62,13 +73,26 @@ struct SetUp {
 impl Init {
     /// Does it.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let decision = self.trust_decision()?;
         let request = OpenProject {
             root: session.client().root().to_owned(),
             base: self.base.clone(),
+            trust_worktrees: decision,
         };
-        let project = session
+        let mut project = session
             .call(async |client| client.open_project(&request).await)
             .await?;
+        let mut decided = decision.is_some();
+        if !decided && ask_for_trust(session, &project).await? {
+            let agreed = OpenProject {
+                trust_worktrees: Some(true),
+                ..request
+            };
+            project = session
+                .call(async |client| client.open_project(&agreed).await)
+                .await?;
+            decided = true;
+        }
         let root = PathBuf::from(&project.root);
         let config = root.join(CONFIG);
         let written = !is_there(&config)?;
@@ -79,6 +103,7 @@ impl Init {
         };
         let set_up = SetUp {
             project,
+            decided,
             config,
             written,
             agents,
@@ -91,6 +116,21 @@ impl Init {
         session.out.answer(&set_up, |_| told(&set_up))?;
         session.out.hints(&next(&set_up));
         Ok(())
+    }
+
+    /// What the flags say about trust, if they do. Inside of an agent's run nobody may say it.
+    fn trust_decision(&self) -> Outcome<Option<bool>> {
+        let decision = match (self.trust_worktrees, self.no_trust_worktrees) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        };
+        if decision == Some(true) && std::env::var_os(RUN).is_some() {
+            return Err(Failure::usage(
+                "an agent can't agree for you that its worktree is trusted",
+            ));
+        }
+        Ok(decision)
     }
 
     async fn write(
@@ -129,6 +169,31 @@ impl Init {
     }
 }
 
+/// Asks a person who sits there, where an agent's program would ask in every worktree.
+async fn ask_for_trust(session: &Session, project: &ProjectView) -> Outcome<bool> {
+    let Some(trust) = &project.trust else {
+        return Ok(false);
+    };
+    let is_agent = std::env::var_os(RUN).is_some();
+    if trust.agreed
+        || trust.asked_by.is_empty()
+        || is_agent
+        || session.out.json()
+        || !input::is_interactive()
+    {
+        return Ok(false);
+    }
+    let titles = trust.asked_by.join(" and ");
+    session.out.ask(&format!(
+        "{titles} asks before it starts whether to trust a task's worktree, and remembers a yes for the \
+         whole repository.\nA trusted repository's own settings and hooks for it are run. May Woodward \
+         answer yes for {}? [y/N] ",
+        project.root
+    ));
+    let answer = input::line().await?.unwrap_or_default();
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
 fn is_there(config: &Path) -> Outcome<bool> {
     config
         .try_exists()
@@ -158,6 +223,16 @@ fn told(set_up: &SetUp) -> String {
         "there already, left as it is"
     };
     text += &format!("{CONFIG}: {verb}\n");
+    match &set_up.project.trust {
+        Some(trust) if trust.agreed => {
+            text += "trust: Woodward confirms that agents trust this repository's worktrees\n";
+        }
+        Some(_) if set_up.decided => {
+            text +=
+                "trust: a task waits for you when its agent asks whether to trust its worktree\n";
+        }
+        _ => {}
+    }
     match set_up.agents.as_deref() {
         Some([]) => text += "agent: none that Woodward knows is installed here\n",
         Some([first]) => text += &format!("agent: {first}\n"),
@@ -198,6 +273,12 @@ fn next(set_up: &SetUp) -> Vec<Hint> {
     if set_up.written {
         let commit = format!("git add {CONFIG} && git commit -m \"Set up Woodward\"");
         hints.push(format!("look at it, then: {commit}").into());
+    }
+    if let Some(trust) = set_up.project.trust.as_ref().filter(|_| set_up.decided) {
+        hints.push(match trust.agreed {
+            true => NextCommand::NoTrustWorktrees.purpose("take the agreement back"),
+            false => NextCommand::TrustWorktrees.purpose("agree again"),
+        });
     }
     let example = "fix-login".parse().map(|task| NextCommand::Create { task });
     hints.extend(example.ok().map(Hint::from));

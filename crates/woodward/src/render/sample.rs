@@ -94,6 +94,7 @@ pub(crate) fn project() -> ProjectView {
         root: "/home/ada/shop".into(),
         base: "main".into(),
         worktrees: "/home/ada/shop.worktrees".into(),
+        trust: None,
     }
 }
 

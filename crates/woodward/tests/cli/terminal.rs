@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use woodward_api::Changed;
+use woodward_api::{Changed, OpenProject, ProjectView, WorktreeTrust};
 
 use crate::place::Place;
 use crate::standin::{Asked, Reply, ok, unknown};
@@ -178,6 +178,66 @@ fn a_watch_rings_the_terminals_bell_when_the_daemon_does() {
     terminal.until("\u{7}");
     terminal.interrupt();
     terminal.end();
+}
+
+/// A project with an agent's program that asks whether to trust worktrees.
+fn untrusted(asked: &Asked, root: &str) -> Reply {
+    match asked.route().as_str() {
+        "POST /api/v1/projects" => {
+            let request: OpenProject = serde_json::from_str(&asked.body).expect("a request");
+            ok(ProjectView {
+                root: root.to_owned(),
+                trust: Some(WorktreeTrust {
+                    agreed: request.trust_worktrees == Some(true),
+                    asked_by: vec!["Claude Code".into()],
+                }),
+                ..sample::project()
+            })
+        }
+        _ => unknown(asked),
+    }
+}
+
+#[test]
+fn init_asks_whether_agents_may_trust_the_worktrees_and_the_default_is_no() {
+    let place = Place::new();
+    let root = place.shop().display().to_string();
+    std::fs::write(place.shop().join("woodward.yaml"), "gates: []\n").unwrap();
+    let standin = place.daemon(move |asked| untrusted(asked, &root));
+    let decided = || {
+        let asked = standin.asked();
+        asked
+            .iter()
+            .any(|asked| asked.body.contains("trust_worktrees"))
+    };
+    let mut terminal = Terminal::start(&place, &["init"]);
+    terminal.until("[y/N]");
+    terminal.keys.write_all(b"\n").unwrap();
+    let (seen, code) = terminal.end();
+    assert_eq!(code, Some(0), "{seen}");
+    assert!(!seen.contains("Woodward confirms"), "{seen}");
+    assert!(!decided());
+    let ran = place.run(&["init"]);
+    assert!(!ran.stderr.contains("[y/N]"), "{ran:?}");
+    assert!(!decided(), "who can't be asked has not agreed");
+    let mut terminal = Terminal::start(&place, &["init"]);
+    terminal.until("[y/N]");
+    terminal.keys.write_all(b"y\n").unwrap();
+    let (seen, code) = terminal.end();
+    assert_eq!(code, Some(0), "{seen}");
+    assert!(seen.contains("Woodward confirms"), "{seen}");
+    assert!(decided());
+}
+
+#[test]
+fn an_agent_can_not_agree_that_its_worktree_is_trusted() {
+    let place = Place::new();
+    let root = place.shop().display().to_string();
+    let standin = place.daemon(move |asked| untrusted(asked, &root));
+    let mut command = place.command(&["init", "--trust-worktrees"]);
+    let ran = command.env("WOODWARD_RUN", "x").output().expect("it runs");
+    assert_eq!(ran.status.code(), Some(2), "{ran:?}");
+    assert!(standin.asked().is_empty());
 }
 
 #[test]

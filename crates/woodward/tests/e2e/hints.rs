@@ -156,6 +156,14 @@ fn attention(scene: &Scene, task: &str) -> String {
     scene.show(task).task.attention.command.unwrap_or_default()
 }
 
+/// A project whose agent's program runs in a terminal and asks whether to trust worktrees.
+fn in_terminals() -> Scene {
+    let config = "orchestrator: { agent: claude-code, runtime: tmux }\n";
+    let scene = Scene::of(TestRepo::with(&[("woodward.yaml", config)]));
+    scene.ok(&["init", "-q"]);
+    scene
+}
+
 /// A task with a result that no gate has checked.
 fn reviewed() -> Scene {
     let scene = Scene::new("");
@@ -650,6 +658,19 @@ fn scenario(kind: CommandKind) {
             let ran = hinted(&scene, &ran.stderr, NextCommand::InitWithBase { branch }).works();
             assert!(ran.stdout.contains("land on trunk"), "{ran:#?}");
             scene.refused(&["init", "--base", "nowhere"], 5, &["nowhere"]);
+        }
+        CommandKind::TrustWorktrees => {
+            let scene = in_terminals();
+            let ran = scene.run(&["doctor"]);
+            hinted(&scene, &ran.stdout, NextCommand::TrustWorktrees).works();
+            let ran = scene.run(&["doctor"]);
+            assert!(ran.stdout.contains("as you agreed"), "{ran:#?}");
+        }
+        CommandKind::NoTrustWorktrees => {
+            let scene = in_terminals();
+            let ran = scene.ok(&["init", "--trust-worktrees"]);
+            let ran = hinted(&scene, &ran.stderr, NextCommand::NoTrustWorktrees).works();
+            assert!(ran.stdout.contains("a task waits for you"), "{ran:#?}");
         }
         CommandKind::Up => {
             let scene = Scene::new("");

@@ -68,6 +68,25 @@ impl Office {
         Self::set_up(name, &config, settled)
     }
 
+    /// Claude Code without any configuration yet. It shows its first dialogs without a network only
+    /// where no login is needed, as with Bedrock.
+    pub(crate) fn first_start_of_claude() -> Self {
+        let config = "orchestrator: { agent: claude-code, runtime: tmux }\nagents:\n  claude-code:\n    \
+                      env: { CLAUDE_CODE_USE_BEDROCK: \"1\", AWS_REGION: us-east-1 }\n";
+        let office = Self::set_up("claude-code", config, false);
+        std::fs::remove_file(office.daemon.home().join(".claude.json")).expect("it is there");
+        office
+    }
+
+    /// Takes away the trust that Claude Code remembers.
+    pub(crate) fn forget_trust(&self) {
+        let file = self.daemon.home().join(".claude.json");
+        let text = std::fs::read_to_string(&file).expect("a file");
+        let mut settings: serde_json::Value = serde_json::from_str(&text).expect("json");
+        settings["projects"] = serde_json::json!({});
+        std::fs::write(file, settings.to_string()).expect("a file");
+    }
+
     /// Any agents.
     pub(crate) fn new(config: &str) -> Self {
         Self::set_up("", config, true)

@@ -1,6 +1,7 @@
 //! `runtime: tmux` and `attach --takeover` with a real daemon and the real programs.
 
 use rustix::process::{Pid, Signal, kill_process};
+use woodward_testkit::TestRepo;
 use woodward_testkit::patience::until;
 
 use crate::office::{Agent, CLAUDE, CODEX, Office};
@@ -140,6 +141,69 @@ fn a_task_whose_startup_dialog_is_declined_needs_a_person() {
     office.reaches("one", "failed");
     let shown = office.ok(&["show", "one"]).stdout;
     assert!(shown.contains("`No, exit` was chosen"), "{shown}");
+}
+
+/// How far a task gets whose agent's program asks whether to trust its worktree.
+fn create_untrusted(office: &Office, name: &str, reaches: &str) {
+    let prompt = format!("stand-in: write {name}.txt=x; say Done.");
+    office.ok(&["create", name, "-p", &prompt]);
+    office.reaches(name, reaches);
+}
+
+#[test]
+fn an_agreement_at_init_settles_the_trust_dialog_of_claude_code_until_it_is_taken_back() {
+    let office = Office::unsettled(&CLAUDE, "tmux");
+    let agreed = office.ok(&["init", "--trust-worktrees"]).stdout;
+    assert!(
+        agreed.contains("trust: Woodward confirms that agents trust"),
+        "{agreed}"
+    );
+    create_untrusted(&office, "one", "review");
+    assert!(office.worktree("one").join("one.txt").exists());
+    let logs = office.ok(&["logs", "one"]).stdout;
+    let chose = "Woodward chose `Yes, I trust this folder`, as agreed";
+    assert!(logs.contains(chose), "{logs}");
+    let timeline = office.ok(&["timeline", "one"]).stdout;
+    assert!(!timeline.contains("asks"), "{timeline}");
+    let taken_back = office.ok(&["init", "--no-trust-worktrees"]).stdout;
+    assert!(taken_back.contains("a task waits for you"), "{taken_back}");
+    // Claude Code remembers for the whole repository what was chosen.
+    office.forget_trust();
+    create_untrusted(&office, "two", "waiting");
+    let question = office.show("two").question.expect("a question");
+    assert!(question.text.contains("Quick safety check"), "{question:?}");
+    office.ok(&["cancel", "two"]);
+}
+
+#[test]
+fn an_agreement_for_one_repository_does_not_count_for_another() {
+    let office = Office::unsettled(&CLAUDE, "tmux");
+    let other = TestRepo::with(&[("README.md", "Another.\n")]);
+    let agreed = office
+        .daemon
+        .run(other.root(), &["init", "--no-run", "--trust-worktrees"]);
+    assert_eq!(agreed.code, 0, "{agreed:?}");
+    create_untrusted(&office, "one", "waiting");
+    office.ok(&["cancel", "one"]);
+}
+
+#[test]
+fn a_theme_dialog_of_claude_code_keeps_the_default_and_its_notice_waits() {
+    let office = Office::first_start_of_claude();
+    office.ok(&["create", "one", "-p", "stand-in: say First."]);
+    office.reaches("one", "waiting");
+    let question = office.show("one").question.expect("a question");
+    assert!(question.text.contains("Security notes"), "{question:?}");
+    assert_eq!(question.choices, ["continue"]);
+    office.ok(&["answer", "one", "continue"]);
+    // Trust was not agreed to: it is the next question.
+    office.comes_true("one", "it asks for trust", |detail| {
+        let question = detail.question.as_ref();
+        question.is_some_and(|question| question.text.contains("Quick safety check"))
+    });
+    let logs = office.ok(&["logs", "one"]).stdout;
+    assert!(logs.contains("Woodward kept `Dark mode`"), "{logs}");
+    office.ok(&["cancel", "one"]);
 }
 
 #[test]

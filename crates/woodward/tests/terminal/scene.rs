@@ -95,6 +95,7 @@ impl Scene {
             used_before: Usage::default(),
             task: None,
             terminal: true,
+            trust_worktree: false,
             stop: None,
             command: Default::default(),
         }

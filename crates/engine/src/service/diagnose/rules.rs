@@ -1,12 +1,13 @@
 //! The project's repository and its rules.
 
-use woodward_api::Check;
+use woodward_api::{Check, WorktreeTrust};
 use woodward_core::hint::NextCommand;
 
 use super::machine::room;
 use super::{bad, good, note};
 use crate::engine::Engine;
 use crate::project::{CONFIG_FILE, Project};
+use crate::worktree_trust;
 
 impl Engine {
     pub(super) async fn rules(&self, project: &Project) -> Vec<Check> {
@@ -17,6 +18,9 @@ impl Engine {
                 checks.push(good("config", format!("{CONFIG_FILE} makes sense")));
                 checks.extend(uncommitted(project).await);
                 checks.extend(super::programs::agents(&config, project.root()).await);
+                let paths = &self.inner.options.paths;
+                let trust = worktree_trust::view(paths, project, &config);
+                checks.extend(trust_check(&trust));
                 if config.gates().is_empty() {
                     checks.push(note(
                         "gates",
@@ -59,6 +63,23 @@ impl Engine {
             checks.push(room("worktrees", &worktrees));
         }
         checks
+    }
+}
+
+/// What the person agreed to about trust, where it matters.
+fn trust_check(trust: &WorktreeTrust) -> Option<Check> {
+    match (trust.agreed, trust.asked_by.is_empty()) {
+        (true, _) => Some(good(
+            "trust",
+            "as you agreed, Woodward confirms that agents trust this repository's worktrees",
+        )),
+        (false, true) => None,
+        (false, false) => {
+            let titles = trust.asked_by.join(" and ");
+            let found = format!("{titles} will ask in every new worktree whether to trust it");
+            let fix = NextCommand::TrustWorktrees.purpose("let Woodward confirm it");
+            Some(note("trust", found, Some(fix.to_string())))
+        }
     }
 }
 
