@@ -47,8 +47,8 @@ pub use reaction::{
     Secret, SignalComment, SignalRequest, SignalTaken,
 };
 pub use requests::{
-    Answer, AnswerState, Approve, Asked, CancelTask, Changed, CreateTasks, Done, MergeTask,
-    NewQuestion, Note, PauseTask, ResumeTask, TaskDraft, Text, Undo,
+    Answer, AnswerState, Approve, Asked, CancelTask, Changed, CreateTasks, DecideEmbedded, Done,
+    MergeTask, NewQuestion, Note, PauseTask, ResumeTask, TaskDraft, Text, Undo,
 };
 pub use status::{Load, Progress, Spent, StatusView, TaskSummary};
 pub use task::{

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use woodward_core::policy::ReviewRule;
+use woodward_core::risk::EmbeddedChoice;
 use woodward_core::{CommitId, EventSeq, MessageId};
 
 use crate::status::TaskSummary;
@@ -111,6 +112,16 @@ pub struct ResumeTask {
     /// First move what the agent committed on another branch to the task's own branch.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub move_commits: bool,
+}
+
+/// Decide what becomes of a git repository inside a task's result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecideEmbedded {
+    /// Its directory in the worktree; the only one otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What becomes of it.
+    pub choice: EmbeddedChoice,
 }
 
 /// Undo a removal or a cancellation; of the last one when no task is named.

@@ -135,10 +135,17 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
             }),
         ),
         State::Verifying { .. } => working("its gates run"),
-        State::Review { commit, evidence } => match task.unchanged_result() {
-            Some(rejected) => unchanged(name, rejected, *evidence),
-            None => again(task, commit, review(name, *evidence)),
-        },
+        State::Review { commit, evidence } => {
+            let said = match task.unchanged_result() {
+                Some(rejected) => unchanged(name, rejected, *evidence),
+                None => again(task, commit, review(name, *evidence)),
+            };
+            if task.embedded.is_empty() {
+                said
+            } else {
+                embedded(task, *evidence)
+            }
+        }
         State::Landing { intent: None, .. } => match task.lands_after(now) {
             Some(after) => waiting(&format!(
                 "it could not land; tries again in {}",
@@ -170,6 +177,13 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
 fn alternatives(task: &Task) -> Vec<NextCommand> {
     let name = || task.name.clone();
     match &task.state {
+        State::Review { .. } if !task.embedded.is_empty() => {
+            let mut commands = embedded_commands(task);
+            commands.drain(..1);
+            commands.push(NextCommand::Diff { task: name() });
+            commands.push(NextCommand::Reject { task: name() });
+            commands
+        }
         State::Review { .. } if task.unchanged_result().is_some() => alloc::vec![
             NextCommand::Reject { task: name() },
             NextCommand::Merge { task: name() },
@@ -331,14 +345,60 @@ fn again(task: &Task, commit: &CommitId, (level, reason, command): Said) -> Said
     )
 }
 
+/// A result with a git repository of its own begins with that: it can't land before a person decides
+/// what becomes of it.
+fn embedded(task: &Task, evidence: Evidence) -> Said {
+    let paths: Vec<String> = task
+        .embedded
+        .iter()
+        .map(|it| format!("{}/", it.path))
+        .collect();
+    let what = match paths.len() {
+        1 => "a git repository of its own in",
+        _ => "git repositories of their own in",
+    };
+    let paths = first_of(paths.iter().map(String::as_str));
+    let gates = gates_text(evidence);
+    (
+        Level::Review,
+        format!("contains {what} {paths}: add its files, drop it, or make it a submodule; {gates}"),
+        embedded_commands(task).into_iter().next(),
+    )
+}
+
+/// The choices for the first embedded repository of a task.
+pub fn embedded_commands(task: &Task) -> Vec<NextCommand> {
+    let Some(first) = task.embedded.first() else {
+        return Vec::new();
+    };
+    let name = || task.name.clone();
+    // A path that begins with `-` is not an option.
+    let path = || match first.path.starts_with('-') {
+        true => Word(format!("./{}", first.path)),
+        false => Word(first.path.clone()),
+    };
+    let mut commands = alloc::vec![
+        NextCommand::EmbeddedAddFiles {
+            task: name(),
+            path: path(),
+        },
+        NextCommand::EmbeddedDrop {
+            task: name(),
+            path: path(),
+        },
+    ];
+    if first.has_commit {
+        commands.push(NextCommand::EmbeddedSubmodule {
+            task: name(),
+            path: path(),
+        });
+    }
+    commands
+}
+
 /// A result that was rejected and is back without any change.
 fn unchanged(name: &TaskName, rejected: &RejectedResult, evidence: Evidence) -> Said {
-    let gates = match evidence {
-        Evidence::Pass => "all gates passed",
-        Evidence::Flaky => "a gate passed only on its second try",
-        Evidence::Baseline => "a gate fails as it does on its base",
-        Evidence::Unverified => "not verified by any gate",
-    };
+    let gates = gates_text(evidence);
     let times = match rejected.unchanged_runs {
         1 => String::new(),
         many => format!(" ({many} attempts)"),
@@ -351,6 +411,15 @@ fn unchanged(name: &TaskName, rejected: &RejectedResult, evidence: Evidence) -> 
         ),
         Some(NextCommand::Prompt { task: name.clone() }),
     )
+}
+
+const fn gates_text(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Pass => "all gates passed",
+        Evidence::Flaky => "a gate passed only on its second try",
+        Evidence::Baseline => "a gate fails as it does on its base",
+        Evidence::Unverified => "not verified by any gate",
+    }
 }
 
 fn review(name: &TaskName, evidence: Evidence) -> Said {

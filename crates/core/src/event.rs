@@ -16,6 +16,7 @@ use crate::id::{
 };
 use crate::moved_branch::MovedBranch;
 use crate::name::GateName;
+use crate::risk::EmbeddedRepository;
 use crate::state::{Question, RejectionSource};
 use crate::task::{NewTask, Worktree};
 use crate::text::Note;
@@ -174,6 +175,10 @@ pub enum Fact {
         reports: Vec<GateReport>,
         /// Whether the change shows a risk signal.
         risky: bool,
+        /// Git repositories in the change that are not declared submodules: a person decides what
+        /// becomes of them before it lands.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        embedded: Vec<EmbeddedRepository>,
         /// The run that a fix cycle would be.
         next_run: RunId,
     },

@@ -193,6 +193,12 @@ next_commands! {
     RejectWithComments { task: TaskName } => "woodward reject {task}",
     /// Note a remark.
     Comment { task: TaskName } => "woodward comment {task} -m \"…\"",
+    /// Make the files of an embedded git repository files of the project.
+    EmbeddedAddFiles { task: TaskName, path: Word } => "woodward embedded {task} {path} --add-files",
+    /// Take an embedded git repository out of a result.
+    EmbeddedDrop { task: TaskName, path: Word } => "woodward embedded {task} {path} --drop",
+    /// Make an embedded git repository a submodule.
+    EmbeddedSubmodule { task: TaskName, path: Word } => "woodward embedded {task} {path} --submodule --url URL",
     /// Try a failed task again.
     Retry { task: TaskName } => "woodward retry {task}",
     /// Let a paused task continue.

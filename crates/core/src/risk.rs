@@ -2,8 +2,13 @@
 //!
 //! A signal is a reason for a person to look, never a verdict on the change.
 
+mod embedded;
 mod weakened;
 
+pub use embedded::{
+    EMBEDDED_MAX, EmbeddedChoice, EmbeddedRepository, SubmoduleUrlError, check_submodule_url,
+    declared_submodules, embedded_repositories,
+};
 use weakened::is_test_file;
 pub use weakened::{may_hold_tests, weakened};
 
@@ -65,6 +70,8 @@ pub struct Touched {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
+    /// A git repository of its own that is not a declared submodule. There may be several.
+    EmbeddedRepository(String),
     /// The project's own rules: gates, agents, review.
     Rules(String),
     /// How the project is built and tested elsewhere.
@@ -113,6 +120,9 @@ pub enum Signal {
 impl fmt::Display for Signal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::EmbeddedRepository(path) => {
+                write!(f, "contains a git repository of its own ({path}/)")
+            }
             Self::Rules(path) => write!(f, "changes Woodward's own rules ({path})"),
             Self::Ci(path) => write!(f, "changes CI ({path})"),
             Self::Gate(path) => write!(f, "changes what a gate runs ({path})"),

@@ -11,6 +11,7 @@ mod landing;
 mod person;
 mod waiting;
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -82,6 +83,9 @@ pub enum Refusal {
     /// Its time has not come.
     #[error("its time has not come")]
     TooEarly,
+    /// Its result contains git repositories that are not declared submodules.
+    #[error("it contains a git repository of its own in {0}/; decide first what becomes of it")]
+    EmbeddedRepository(String),
     /// Its budget is still used up.
     #[error("its budget is still used up: {0}")]
     BudgetReached(Limit),
@@ -247,6 +251,7 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
             tree,
             reports,
             risky,
+            embedded,
             next_run,
         } => {
             let looked = gates::Looked {
@@ -254,6 +259,7 @@ fn decide(change: &mut Change<'_>, event: &Event, policy: &Policy) -> Decided {
                 tree: tree.as_ref(),
                 reports,
                 risky: *risky,
+                embedded,
             };
             gates::gates_finished(change, looked, *next_run, policy, event.roll)
         }

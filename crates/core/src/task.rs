@@ -15,6 +15,7 @@ use crate::fix::FixTally;
 use crate::id::{CommitId, Epoch, MessageId, ProjectId, TaskId, TreeId, Version, WorkerId};
 use crate::name::{AgentName, GateName, TaskName};
 use crate::policy::ReviewRule;
+use crate::risk::EmbeddedRepository;
 use crate::state::{RejectionSource, ResumePoint, State};
 use crate::text::Note;
 use crate::time::Timestamp;
@@ -326,6 +327,10 @@ pub struct Task {
     /// The result that was sent back for changes, while there is no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<RejectedResult>,
+    /// Git repositories in its verified result that are not declared submodules. It does not land while
+    /// there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub embedded: Vec<EmbeddedRepository>,
     /// What it has used up.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tally: Tally,

@@ -76,6 +76,7 @@ fn gates_say_of(
         tree: content.map(tree),
         reports: vec![report("test", verdict), report("lint", Verdict::Pass)],
         risky: false,
+        embedded: Vec::new(),
         next_run: run(world.fresh()),
     };
     tell(world, fact)

@@ -754,6 +754,7 @@ fn lands_in_a_helpful_world(world: &mut World) -> usize {
                     tree: None,
                     reports: vec![report("test", woodward_core::gate::Verdict::Pass)],
                     risky: false,
+                    embedded: Vec::new(),
                     next_run: run(fresh),
                 },
             ),

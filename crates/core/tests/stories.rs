@@ -16,6 +16,7 @@ use woodward_core::fix::FixBudget;
 use woodward_core::gate::{GateKind, GateReport, Verdict};
 use woodward_core::moved_branch::MovedBranch;
 use woodward_core::policy::ReviewRule;
+use woodward_core::risk::EmbeddedRepository;
 use woodward_core::state::{
     Approver, Delay, Evidence, Failure, PauseReason, Purpose, Question, RejectionSource,
     ResumePoint,
@@ -127,6 +128,7 @@ impl Story {
             tree: None,
             reports,
             risky: false,
+            embedded: Vec::new(),
             next_run: run(on + 1_000),
         })
     }
@@ -239,6 +241,49 @@ fn a_task_is_worked_on_verified_approved_and_landed() {
 }
 
 #[test]
+fn a_result_with_an_embedded_repository_lands_only_after_a_decision() {
+    let finished = |on: u128, embedded: &[&str]| Fact::GatesFinished {
+        commit: commit(on),
+        tree: None,
+        reports: vec![report("test", Verdict::Pass)],
+        risky: !embedded.is_empty(),
+        embedded: (embedded.iter())
+            .map(|path| EmbeddedRepository {
+                path: (*path).into(),
+                has_commit: true,
+            })
+            .collect(),
+        next_run: run(on + 1_000),
+    };
+    for rule in [ReviewRule::Never, ReviewRule::Risky, ReviewRule::Always] {
+        let mut story = Story::begins(review(rule));
+        story.picked_up(1);
+        story.done(1, 10);
+        story.tell(finished(10, &["lib", "vendor/x"]));
+        assert!(story.is(StateKind::Review), "{rule:?}: {:?}", story.state());
+        // Neither a person nor a rule lands it.
+        assert_eq!(
+            story.refuses(Fact::Approved { commit: commit(10) }),
+            Refusal::EmbeddedRepository("lib".into())
+        );
+        // One of the two is decided; the other still holds it.
+        story.tell(Fact::HeadMoved { commit: commit(11) });
+        story.picked_up(2);
+        story.tell(finished(11, &["vendor/x"]));
+        assert!(story.is(StateKind::Review), "{rule:?}: {:?}", story.state());
+        story.tell(Fact::HeadMoved { commit: commit(12) });
+        story.picked_up(3);
+        story.tell(finished(12, &[]));
+        let lands = rule != ReviewRule::Always;
+        assert_eq!(story.is(StateKind::Landing), lands, "{:?}", story.state());
+        if !lands {
+            story.tell(Fact::Approved { commit: commit(12) });
+            assert!(story.is(StateKind::Landing));
+        }
+    }
+}
+
+#[test]
 fn a_verified_task_queues_itself_where_no_review_is_wanted() {
     for (rule, risky, kind) in [
         (ReviewRule::Never, true, StateKind::Landing),
@@ -254,6 +299,7 @@ fn a_verified_task_queues_itself_where_no_review_is_wanted() {
             tree: None,
             reports: vec![report("test", Verdict::Pass)],
             risky,
+            embedded: Vec::new(),
             next_run: run(2),
         });
         assert!(
@@ -427,6 +473,7 @@ fn an_agent_that_goes_round_in_circles_is_stopped_and_the_person_told_why() {
             tree: Some(tree(content)),
             reports: vec![report],
             risky: false,
+            embedded: Vec::new(),
             next_run: run(on + 1_000),
         });
         if let State::Working { .. } = story.state() {
@@ -909,6 +956,7 @@ impl Story {
             tree: Some(tree(content)),
             reports: vec![report("test", Verdict::Pass)],
             risky: false,
+            embedded: Vec::new(),
             next_run: run(on + 1_000),
         });
     }

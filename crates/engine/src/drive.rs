@@ -286,6 +286,7 @@ impl Driver {
                 tree: None,
                 reports: verify::none_ran(&config),
                 risky: true,
+                embedded: Vec::new(),
                 next_run: RunId::new(fresh_uuid()),
             },
             _ => return Ok(()),

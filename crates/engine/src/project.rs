@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use woodward_api::{Code, Problem, ProjectView};
 use woodward_core::hint::NextCommand;
-use woodward_core::risk::{self, FileSizeLimits, Signal, Touched, signals};
+use woodward_core::risk::{self, EmbeddedRepository, FileSizeLimits, Signal, Touched, signals};
 use woodward_core::{CommitId, Epoch, ProjectId, Task, TaskName};
 use woodward_store as store;
 
@@ -264,6 +264,8 @@ impl Project {
         } else {
             String::new()
         };
+        let undeclared = self.repo.undeclared_submodules(&from, head, &files).await?;
+        let embedded = self.embedded(task, &undeclared);
         let config = self.config().await?;
         let (oversize, links) = self.file_risks(&files, config.file_sizes).await?;
         Ok(Change {
@@ -275,7 +277,24 @@ impl Project {
                 .collect(),
             oversize,
             links,
+            embedded,
         })
+    }
+
+    /// The git repositories in a task's result that are not declared submodules.
+    fn embedded(&self, task: &Task, undeclared: &[String]) -> Vec<EmbeddedRepository> {
+        let worktree = task.worktree.as_ref();
+        let worktree = worktree.and_then(|made| {
+            let path = self.worktree(&task.name);
+            self.repo.worktree(&path, &made.branch).ok()
+        });
+        let without_commit = worktree
+            .map(|worktree| self.repo.repositories_without_commit(&worktree))
+            .unwrap_or_default();
+        risk::embedded_repositories(
+            undeclared.iter().map(String::as_str),
+            without_commit.iter().map(String::as_str),
+        )
     }
 
     /// The files that a change made larger than the limits, with their sizes, and the symbolic links
@@ -349,6 +368,8 @@ pub(crate) struct Change {
     oversize: HashMap<String, u64>,
     /// Symbolic links that it adds or redirects, with their targets.
     links: HashMap<String, String>,
+    /// Git repositories in it that are not declared submodules.
+    embedded: Vec<EmbeddedRepository>,
 }
 
 impl Change {
@@ -368,6 +389,11 @@ impl Change {
     /// The files that it touches and should not.
     pub(crate) fn outside(&self) -> Vec<String> {
         risk::outside(&self.scope, &self.paths())
+    }
+
+    /// The git repositories in it that are not declared submodules.
+    pub(crate) fn embedded(&self) -> &[EmbeddedRepository] {
+        &self.embedded
     }
 
     /// What about it deserves a closer look.
@@ -394,6 +420,8 @@ impl Change {
         if let Some(first) = self.outside().into_iter().next() {
             found.push(Signal::Outside(first));
         }
+        let embedded = self.embedded.iter().map(|it| it.path.clone());
+        found.extend(embedded.map(Signal::EmbeddedRepository));
         found.sort();
         found
     }

@@ -34,6 +34,7 @@ pub(crate) async fn run(inner: Arc<Inner>) -> Result<()> {
         let (others, landed) = (now - TRASH_KEPT, now - LANDED_KEPT);
         let trash = project.worktrees();
         let emptied = project.repo.empty_trash(&trash, others, landed).await?;
+        let emptied = emptied + project.repo.empty_kept_repositories(&trash, others)?;
         if emptied > 0 {
             tracing::info!(project = %project.record.name, emptied, "emptied the trash");
         }

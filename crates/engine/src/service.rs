@@ -12,6 +12,7 @@ mod cost;
 mod create;
 mod describe;
 mod diagnose;
+mod embedded;
 mod environment;
 mod find;
 mod gates;

@@ -340,6 +340,7 @@ async fn act(
             "approve" => engine.approve(&task, read::<Approve>(body)?).await,
             "reject" => engine.reject(&task, read::<Text>(body)?).await,
             "comment" => engine.comment(&task, read::<NewComment>(body)?).await,
+            "embedded" => engine.decide_embedded(&task, read(body)?).await,
             "merge" => engine.merge(&task, read::<MergeTask>(body)?).await,
             "hold" => engine.queue_hold(&task, read::<Note>(body)?.reason).await,
             "release" => engine.queue_release(&task).await,

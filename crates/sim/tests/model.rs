@@ -117,6 +117,7 @@ impl Fixture {
                     true,
                 )],
                 risky: false,
+                embedded: Vec::new(),
                 next_run: RunId::new(Uuid::from_u128(999)),
             },
         ];

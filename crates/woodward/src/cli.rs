@@ -41,6 +41,7 @@ Decide:
   approve      say yes to a result
   comment      note a remark on a result, for the agent
   reject       send a result back with what should change
+  embedded     decide about a git repository inside a result
   merge        queue tasks for landing on the main branch                 [land]
   queue        what lands next; bump, hold, drop, freeze
 Rules:

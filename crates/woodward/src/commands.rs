@@ -15,6 +15,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod down;
+mod embedded;
 mod gate;
 mod help;
 mod init;
@@ -87,6 +88,7 @@ pub(crate) enum Command {
     Approve(approve::Approve),
     Comment(comment::Comment),
     Reject(reject::Reject),
+    Embedded(embedded::Embedded),
     #[command(visible_alias = "land")]
     Merge(merge::Merge),
     Queue(queue::Queue),
@@ -150,6 +152,7 @@ impl Command {
             Self::Approve(approve) => approve.run(session).await,
             Self::Comment(comment) => comment.run(session).await,
             Self::Reject(reject) => reject.run(session).await,
+            Self::Embedded(embedded) => embedded.run(session).await,
             Self::Merge(merge) => merge.run(session).await,
             Self::Queue(queue) => queue.run(session).await,
             Self::Rm(rm) => rm.run(session).await,

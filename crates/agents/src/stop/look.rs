@@ -34,7 +34,15 @@ const REST: Duration = Duration::from_secs(2);
 /// Looks.
 pub(crate) fn look(check: &StopCheck) -> Seen {
     let mut seen = Seen::default();
-    let status = ["status", "--porcelain=v1", "-z", "--untracked-files=all"];
+    // Never with the configuration of a repository that the agent has made inside its worktree.
+    let submodules = "--ignore-submodules=dirty";
+    let status = [
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--untracked-files=all",
+        submodules,
+    ];
     match git(check, &status) {
         Ok(answer) => seen.uncommitted = paths_of_status(&answer),
         Err(why) => {
@@ -46,7 +54,10 @@ pub(crate) fn look(check: &StopCheck) -> Seen {
     if check.gates.is_empty() {
         return seen;
     }
-    let changed = match git(check, &["diff", "--name-only", "-z", &check.base, "--"]) {
+    let changed = match git(
+        check,
+        &["diff", "--name-only", "-z", submodules, &check.base, "--"],
+    ) {
         Ok(answer) => {
             let known = names(&answer).map(str::to_owned);
             let mut all: Vec<String> = known.chain(seen.uncommitted.iter().cloned()).collect();

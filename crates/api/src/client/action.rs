@@ -1,7 +1,9 @@
 //! What can be done to one task: the verb in the address, and the body that goes with it.
 
 use super::{ClientError, Nothing, transport};
-use crate::{Answer, Approve, CancelTask, MergeTask, NewComment, PauseTask, ResumeTask, Text};
+use crate::{
+    Answer, Approve, CancelTask, DecideEmbedded, MergeTask, NewComment, PauseTask, ResumeTask, Text,
+};
 
 /// Something to be done to a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub enum TaskAction {
     Reject(Text),
     /// Remark on its result.
     Comment(NewComment),
+    /// Decide what becomes of a git repository inside its result.
+    Embedded(DecideEmbedded),
     /// Queue it for landing.
     Merge(MergeTask),
     /// Let it wait in the merge queue.
@@ -47,6 +51,7 @@ impl TaskAction {
             Self::Approve(_) => "approve",
             Self::Reject(_) => "reject",
             Self::Comment(_) => "comment",
+            Self::Embedded(_) => "embedded",
             Self::Merge(_) => "merge",
             Self::Hold(_) => "hold",
             Self::Release => "release",
@@ -66,6 +71,7 @@ impl TaskAction {
             Self::Answer(answer) => transport::encode(answer),
             Self::Approve(approve) => transport::encode(approve),
             Self::Comment(comment) => transport::encode(comment),
+            Self::Embedded(decision) => transport::encode(decision),
             Self::Merge(merge) => transport::encode(merge),
             Self::Cancel(note) | Self::Pause(note) | Self::Hold(note) | Self::Drop(note) => {
                 transport::encode(note)

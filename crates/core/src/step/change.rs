@@ -246,6 +246,7 @@ pub fn create(new: &NewTask, event: &Event) -> Transition {
             head: None,
             verified_tree: None,
             rejected: None,
+            embedded: Vec::new(),
             tally: Tally::default(),
         },
         effects: Vec::new(),

@@ -12,6 +12,7 @@ use crate::gate::{GateReport, Overall, overall};
 use crate::id::{CommitId, RunId, TreeId};
 use crate::name::GateName;
 use crate::policy::{Policy, ReviewRule};
+use crate::risk::{EMBEDDED_MAX, EmbeddedRepository};
 use crate::state::{Approval, Approver, Evidence, Failure, Purpose, State};
 use crate::text::Note;
 use crate::time::{Millis, Roll};
@@ -23,6 +24,7 @@ pub(super) struct Looked<'a> {
     pub(super) tree: Option<&'a TreeId>,
     pub(super) reports: &'a [GateReport],
     pub(super) risky: bool,
+    pub(super) embedded: &'a [EmbeddedRepository],
 }
 
 pub(super) fn gates_finished(
@@ -37,6 +39,7 @@ pub(super) fn gates_finished(
         tree,
         reports,
         risky,
+        embedded,
     } = looked;
     let State::Verifying { commit: current } = change.state() else {
         return Err(Refusal::WrongState);
@@ -48,6 +51,7 @@ pub(super) fn gates_finished(
     if !matches!(verdict, Overall::Broken(_)) {
         change.task.tally.failures = 0;
         change.task.verified_tree = tree.cloned();
+        change.task.embedded = embedded.iter().take(EMBEDDED_MAX).cloned().collect();
         if let Some(rejected) = &change.task.rejected
             && !rejected.has_content_of(commit, tree)
         {
@@ -65,7 +69,8 @@ pub(super) fn gates_finished(
             change.release();
             let rule = change.task.spec.review.unwrap_or(policy.review);
             let lands_itself = rule == ReviewRule::Never || (rule == ReviewRule::Risky && !risky);
-            if lands_itself && change.task.rejected.is_none() {
+            let is_held = change.task.rejected.is_some() || !change.task.embedded.is_empty();
+            if lands_itself && !is_held {
                 let approval = Approval {
                     commit: commit.clone(),
                     by: Approver::Policy,

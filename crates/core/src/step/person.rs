@@ -31,6 +31,9 @@ pub(super) fn approved(change: &mut Change<'_>, commit: &CommitId, actor: &Actor
     if reviewed != commit {
         return Err(Refusal::Outdated(What::Commit));
     }
+    if let Some(repository) = change.task.embedded.first() {
+        return Err(Refusal::EmbeddedRepository(repository.path.clone()));
+    }
     let by = match actor {
         Actor::Person(name) => Approver::Person(String::from(name.as_str())),
         // A result that was rejected lands only if a person approves it after all.

@@ -280,6 +280,7 @@ pub(crate) fn alphabet(task: &Task, fresh: u128, at: Timestamp) -> Vec<(Actor, F
             tree: Some(tree(fresh)),
             reports,
             risky,
+            embedded: Vec::new(),
             next_run: run(fresh),
         });
     }

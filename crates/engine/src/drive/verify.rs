@@ -117,6 +117,7 @@ impl Driver {
             tree: Some(tree),
             reports: verdicts.reports,
             risky: risks > 0,
+            embedded: change.embedded().to_vec(),
             next_run: RunId::new(fresh_uuid()),
         };
         self.report(config, fact).await

@@ -574,7 +574,12 @@ impl Driver {
             }
             _ => begun.head.clone(),
         };
-        Ok(if head == before {
+        let has_repository = || {
+            let place = project.repo.worktree(&path, &worktree.branch);
+            place.is_ok_and(|place| !project.repo.repositories_without_commit(&place).is_empty())
+        };
+        // A repository without a commit is a result that a person decides about.
+        Ok(if head == before && !has_repository() {
             Outcome::Empty
         } else {
             Outcome::Done { commit: head }

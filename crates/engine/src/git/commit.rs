@@ -140,8 +140,10 @@ impl Repo {
         let away = found.on.as_deref() != Some(&own);
         let merging = self.merge_heads(worktree).await?;
 
-        let refused = self
+        let not_added = self
             .add_all(
+                worktree,
+                &worktree.admin.join("index"),
                 |args| self.git_in(worktree, args),
                 || async {
                     let index = worktree.admin.join("index");
@@ -155,7 +157,9 @@ impl Repo {
                 },
             )
             .await?;
-        if refused {
+        let repositories = not_added.as_ref().map(|it| it.repositories.as_slice());
+        self.save_without_commit(worktree, repositories.unwrap_or_default())?;
+        if not_added.is_some() {
             notes.push(Oddity::NotAllAdded);
         }
         let tree = parse(
@@ -412,7 +416,7 @@ impl Repo {
         Ok(there.into_iter().flatten().collect())
     }
 
-    async fn move_branch(
+    pub(super) async fn move_branch(
         &self,
         name: &str,
         new: &CommitId,

@@ -54,6 +54,11 @@ impl FileObject {
         self.mode == "120000"
     }
 
+    /// Whether it is a commit of another repository.
+    pub fn is_submodule(&self) -> bool {
+        self.mode == "160000"
+    }
+
     /// Whether it is an ordinary file.
     pub fn is_file(&self) -> bool {
         self.mode.starts_with("100")

@@ -63,7 +63,12 @@ pub(crate) struct Index {
 impl Index {
     /// The index of a checkout; `None` where it is not plain.
     pub(crate) fn load(checkout: &Path) -> Option<Self> {
-        let mut file = File::open(git_dir(checkout)?.join("index")).ok()?;
+        Self::load_file(&git_dir(checkout)?.join("index"))
+    }
+
+    /// The index in a file; `None` where it is not plain.
+    pub(crate) fn load_file(index: &Path) -> Option<Self> {
+        let mut file = File::open(index).ok()?;
         let meta = file
             .metadata()
             .ok()

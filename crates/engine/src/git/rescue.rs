@@ -58,6 +58,13 @@ impl Loose {
     }
 }
 
+/// Some of a worktree could not be staged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotAdded {
+    /// The embedded repositories among it: those without a commit.
+    pub(crate) repositories: Vec<String>,
+}
+
 /// The question what differs from the commit, whatever an agent's configuration would leave out.
 pub(crate) fn status(git: impl FnOnce(&[&str]) -> Git) -> Git {
     let args = [
@@ -65,7 +72,9 @@ pub(crate) fn status(git: impl FnOnce(&[&str]) -> Git) -> Git {
         "--porcelain=v2",
         "-z",
         "--untracked-files=normal",
-        "--ignore-submodules=none",
+        // What is uncommitted inside an embedded repository can't be saved here, and looking for it
+        // would start git there.
+        "--ignore-submodules=dirty",
     ];
     git(&args).config("core.untrackedCache=false")
 }
@@ -149,7 +158,8 @@ impl Repo {
         let staged = (staged.code == 0)
             .then(|| parse("write-tree", &staged.text()))
             .transpose()?;
-        self.add_all(|args| with(args), || self.fresh_index(worktree, index))
+        let fresh = || self.fresh_index(worktree, index);
+        self.add_all(worktree, index, |args| with(args), fresh)
             .await?;
         let files = with(&["write-tree"]).durable().text().await?;
         Ok((parse("write-tree", &files)?, staged))
@@ -169,24 +179,57 @@ impl Repo {
     }
 
     /// Stages everything that is not ignored. A broken index is replaced once; what git can't add
-    /// (a nested repository without a commit, an unreadable file) is left out, and it says whether
-    /// there was such a thing.
-    pub(crate) async fn add_all<G, F, R>(&self, with: G, fresh: F) -> Result<bool, GitError>
+    /// (a nested repository without a commit, an unreadable file) is left out and reported. No git is
+    /// started inside an embedded repository.
+    pub(crate) async fn add_all<G, F, R>(
+        &self,
+        worktree: &Worktree,
+        index: &std::path::Path,
+        with: G,
+        fresh: F,
+    ) -> Result<Option<NotAdded>, GitError>
     where
         G: Fn(&[&str]) -> Git,
         F: Fn() -> R,
         R: Future<Output = Result<(), GitError>>,
     {
-        let add = |args: &[&str]| {
-            with(args)
-                .durable()
-                .timeout(ADD_MAX)
-                .accept(1)
-                .accept(128)
-                .run()
+        let update = |paths: Vec<u8>| {
+            let args = &[
+                "update-index",
+                "--add",
+                "--remove",
+                "--replace",
+                "-z",
+                "--stdin",
+            ];
+            let git = with(args).durable().stdin(paths);
+            git.timeout(ADD_MAX).accept(128).run()
         };
-        if add(&["add", "--all", "--", "."]).await?.code == 0 {
-            return Ok(false);
+        // `git add` looks for changes inside checked-out submodules with their own configuration;
+        // `update-index` only reads which commit is checked out.
+        let submodules = self.checked_out_submodules(worktree, index, &with).await?;
+        let mut pathspecs = b".\0".to_vec();
+        for path in &submodules {
+            pathspecs.extend([b":(exclude,literal)", path.as_slice(), b"\0"].concat());
+        }
+        let add = |args: &[&str]| {
+            let git = if submodules.is_empty() {
+                with(&[args, &["--", "."]].concat())
+            } else {
+                let from_stdin = ["--pathspec-from-file=-", "--pathspec-file-nul"];
+                with(&[args, &from_stdin].concat()).stdin(pathspecs.clone())
+            };
+            git.durable().timeout(ADD_MAX).accept(1).accept(128).run()
+        };
+        let add_submodules = || async {
+            if !submodules.is_empty() {
+                update([submodules.join(&0), vec![0]].concat()).await?;
+            }
+            Ok::<(), GitError>(())
+        };
+        if add(&["add", "--all"]).await?.code == 0 {
+            add_submodules().await?;
+            return Ok(None);
         }
         if with(&["ls-files", "--stage", "-z"])
             .accept(128)
@@ -197,12 +240,10 @@ impl Repo {
         {
             fresh().await?;
         }
-        if add(&["add", "--all", "--ignore-errors", "--", "."])
-            .await?
-            .code
-            == 0
-        {
-            return Ok(false);
+        let added = add(&["add", "--all", "--ignore-errors"]).await?;
+        add_submodules().await?;
+        if added.code == 0 {
+            return Ok(None);
         }
         // One path that git refuses must not keep the others out.
         let listed = with(&[
@@ -219,22 +260,15 @@ impl Repo {
             .filter(|path| !path.ends_with(b"/"))
             .flat_map(|path| [path, b"\0"].concat())
             .collect();
-        let update = with(&[
-            "update-index",
-            "--add",
-            "--remove",
-            "--replace",
-            "-z",
-            "--stdin",
-        ]);
-        update
-            .durable()
-            .stdin(paths)
-            .timeout(ADD_MAX)
-            .accept(128)
-            .run()
-            .await?;
-        Ok(true)
+        update(paths).await?;
+        let repository = |path: &[u8]| {
+            let path = String::from_utf8_lossy(path.strip_suffix(b"/")?).into_owned();
+            let dot_git = worktree.path.join(&path).join(".git");
+            fs::symlink_metadata(dot_git).is_ok().then_some(path)
+        };
+        Ok(Some(NotAdded {
+            repositories: listed.fields().filter_map(repository).collect(),
+        }))
     }
 
     async fn stash_commit(

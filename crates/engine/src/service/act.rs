@@ -11,6 +11,7 @@ use woodward_store::{EntryKind, EntryState, NewEntry, NewMessage, RecordEntries,
 
 use super::answers::{Takes, chosen};
 use super::create::empty_text;
+use super::embedded;
 use super::find::named;
 use super::give_answer::only_in_terminal;
 use super::{Answered, Found, TaskRef, person};
@@ -164,6 +165,9 @@ impl Engine {
             State::Review {
                 commit: reviewed, ..
             } => {
+                if let Some(problem) = embedded::undecided(&found.task) {
+                    return Err(problem);
+                }
                 let commit = commit.unwrap_or_else(|| reviewed.clone());
                 let message = format!("{name} {said} ({})", short(&commit));
                 let done = self.tell(found, Fact::Approved { commit }, message).await?;

@@ -5,6 +5,7 @@ mod change_base;
 mod commit;
 mod copy;
 mod create;
+mod embedded;
 mod follow;
 mod locks;
 mod merge;

@@ -95,6 +95,7 @@ impl Worker {
                     tree: commit.as_str().parse().ok(),
                     reports: gates::run(env, commit),
                     risky: env.rng.chance(500),
+                    embedded: Vec::new(),
                     next_run: env.ids.run(),
                 };
                 self.report_on(env, effect, fact)

@@ -389,6 +389,7 @@ pub(crate) fn gates(task: &Task, verdict: Verdict) -> Fact {
             true,
         )],
         risky: false,
+        embedded: Vec::new(),
         next_run: RunId::new(fresh_uuid()),
     }
 }

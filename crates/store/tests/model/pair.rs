@@ -600,6 +600,7 @@ fn what_fits(task: &Task, choice: usize) -> Fact {
                 true,
             )],
             risky: false,
+            embedded: Vec::new(),
             next_run: run(),
         },
         _ => Fact::HandedBack,

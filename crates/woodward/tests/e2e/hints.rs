@@ -193,6 +193,16 @@ fn working() -> Scene {
     scene
 }
 
+/// A task whose result has a git repository in `lib`, which holds it.
+fn embedded() -> Scene {
+    let scene = Scene::new("review: never\ngates:\n  - { name: test, command: \"true\" }\n");
+    let commit = "git -c user.name=a -c user.email=a@b commit -q -m x";
+    let script = format!("mkdir lib; cd lib; git init -q; echo x > a; git add a; {commit}");
+    scene.create("one", &script);
+    scene.wait("one", "review");
+    scene
+}
+
 fn asking() -> Scene {
     let scene = Scene::new("");
     scene.create("one", "\"$WOODWARD_BIN\" ask 'Which colour?' > one.txt");
@@ -404,6 +414,31 @@ fn scenario(kind: CommandKind) {
             let held = || scene.show("one").task.held.unwrap_or_default();
             until("it waits for a person", || held().contains("itself fails"));
             hinted(&scene, &held(), NextCommand::Approve { task: one() }).works();
+            scene.lands_by_itself("one");
+        }
+        CommandKind::EmbeddedAddFiles => {
+            let scene = embedded();
+            let (task, path) = (one(), word("lib"));
+            let command = NextCommand::EmbeddedAddFiles { task, path };
+            hinted(&scene, &attention(&scene, "one"), command).works();
+            scene.lands_by_itself("one");
+        }
+        CommandKind::EmbeddedDrop => {
+            let scene = embedded();
+            let ran = scene.refused(&["merge", "one"], 1, &["in lib/"]);
+            let (task, path) = (one(), word("lib"));
+            let command = NextCommand::EmbeddedDrop { task, path };
+            hinted(&scene, &ran.stderr, command).works();
+            scene.lands_by_itself("one");
+        }
+        CommandKind::EmbeddedSubmodule => {
+            let scene = embedded();
+            let ran = scene.refused(&["merge", "one"], 1, &["in lib/"]);
+            let (task, path) = (one(), word("lib"));
+            let command = NextCommand::EmbeddedSubmodule { task, path };
+            let hint = hinted(&scene, &ran.stderr, command);
+            // The person puts a real one in the place of `URL`.
+            scene.type_in(&hint.line.replace("URL", "../lib.git"));
             scene.lands_by_itself("one");
         }
         CommandKind::Reject => {

@@ -8,6 +8,7 @@ mod config;
 mod daemon;
 mod desktop;
 mod disks;
+mod embedded;
 mod events;
 mod gates;
 mod hints;

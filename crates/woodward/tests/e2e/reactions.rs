@@ -55,7 +55,7 @@ pub(crate) fn log(scene: &Scene, task: &str) -> Vec<ReactionEntry> {
     scene.json(&["reaction", "log", "--task", task])
 }
 
-fn head(scene: &Scene, task: &str) -> String {
+pub(crate) fn head(scene: &Scene, task: &str) -> String {
     let worktree = scene.worktree(task);
     let output = woodward_testkit::repo::git(&worktree)
         .args(["rev-parse", "HEAD"])
