@@ -206,19 +206,15 @@ impl Repo {
         let mut kept = None;
         match choice {
             EmbeddedChoice::AddFiles => {
-                let dot_git = dir.join(".git");
-                if is_dir && fs::symlink_metadata(&dot_git).is_ok() {
-                    let aside = kept_path(worktree, path, with)?;
-                    fs::create_dir(&aside).at("create", &aside)?;
-                    fs::rename(&dot_git, aside.join(".git")).at("move", &dot_git)?;
-                    kept = Some(aside);
+                if is_dir {
+                    kept = keep_history(worktree, path, with, "")?;
                 }
                 self.change_index(worktree, &["--force-remove"], path)
                     .await?;
             }
             EmbeddedChoice::Drop => {
                 if fs::symlink_metadata(&dir).is_ok() {
-                    let aside = kept_path(worktree, path, with)?;
+                    let aside = kept_path(worktree, path, with, "")?;
                     fs::rename(&dir, &aside).at("move", &dir)?;
                     kept = Some(aside);
                 }
@@ -230,6 +226,12 @@ impl Repo {
             }
         }
         let done = self.commit_all(worktree, with).await?;
+        if let EmbeddedChoice::Submodule { .. } = choice
+            && is_dir
+        {
+            // It may hold the only copy of the commit that lands, and the worktree goes then.
+            kept = keep_history(worktree, path, with, "submodule-")?;
+        }
         let head = if done.head == *reviewed {
             self.commit_same_tree(worktree, &done.head, with).await?
         } else {
@@ -309,9 +311,31 @@ impl Repo {
     }
 }
 
-/// A fresh place, on the same file system as the worktree, for what is moved out of it. Its name
-/// begins with the time, by which it is deleted one day.
-fn kept_path(worktree: &Worktree, path: &str, with: &CommitWith) -> Result<PathBuf, GitError> {
+/// Moves the `.git` of an embedded repository aside, whatever it is; `None` where there is none.
+fn keep_history(
+    worktree: &Worktree,
+    path: &str,
+    with: &CommitWith,
+    prefix: &str,
+) -> Result<Option<PathBuf>, GitError> {
+    let dot_git = worktree.path.join(path).join(".git");
+    if fs::symlink_metadata(&dot_git).is_err() {
+        return Ok(None);
+    }
+    let aside = kept_path(worktree, path, with, prefix)?;
+    fs::create_dir(&aside).at("create", &aside)?;
+    fs::rename(&dot_git, aside.join(".git")).at("move", &dot_git)?;
+    Ok(Some(aside))
+}
+
+/// A fresh place, on the same file system as the worktree, for what is moved out of it. Where its
+/// name begins with the time, that is by which it is deleted one day.
+fn kept_path(
+    worktree: &Worktree,
+    path: &str,
+    with: &CommitWith,
+    prefix: &str,
+) -> Result<PathBuf, GitError> {
     let Some(parent) = worktree.path.parent() else {
         return Err(GitError::Gone(worktree.path.clone()));
     };
@@ -325,7 +349,11 @@ fn kept_path(worktree: &Worktree, path: &str, with: &CommitWith) -> Result<PathB
         }
     };
     let name: String = path.chars().take(NAME_BYTES_MAX).map(plain).collect();
-    let stem = format!("{}-{}-{name}", with.now.0, with.task.replace('/', "-"));
+    let stem = format!(
+        "{prefix}{}-{}-{name}",
+        with.now.0,
+        with.task.replace('/', "-")
+    );
     Ok(kept.join(unique(&stem)))
 }
 

@@ -4,7 +4,7 @@
 use tokio::sync::Mutex;
 use woodward_api::{Code, DecideEmbedded, Done, Problem};
 use woodward_core::attention::embedded_commands;
-use woodward_core::hint::NextCommand;
+use woodward_core::hint::{NextCommand, shell_word};
 use woodward_core::risk::{EmbeddedChoice, EmbeddedRepository, check_submodule_url};
 use woodward_core::{Fact, State, Task};
 
@@ -104,13 +104,17 @@ impl Engine {
                 )
             }
             EmbeddedChoice::Submodule { url } => {
-                format!("{path}/ is a submodule of {name} now, fetched from {url}")
+                format!(
+                    "{path}/ is a submodule of {name} now, fetched from {url}{}",
+                    kept("its history")
+                )
             }
         };
-        let pushes = match &decision.choice {
-            EmbeddedChoice::Submodule { url } => Some(format!(
-                "its commit is only in {} until you push it to {url}",
-                directory.join(path).display()
+        let pushes = match (&decision.choice, &done.kept) {
+            (EmbeddedChoice::Submodule { url }, Some(kept)) => Some(format!(
+                "others can fetch it only after you push it: git -C {} push {} HEAD",
+                shell_word(&kept.display().to_string()),
+                shell_word(url)
             )),
             _ => None,
         };

@@ -14,7 +14,7 @@ use crate::session::Session;
 /// Decide what becomes of a git repository that an agent made inside its worktree
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward embedded fix-login vendor/lib --add-files    its files become files of the project\n  woodward embedded fix-login vendor/lib --drop         it is no part of the result\n  woodward embedded fix-login vendor/lib --submodule --url https://example.com/lib.git\n\nNothing is deleted: what is taken out of the worktree is kept for 14 days, and the answer says where."
+    before_help = "Examples:\n  woodward embedded fix-login vendor/lib --add-files    its files become files of the project\n  woodward embedded fix-login vendor/lib --drop         it is no part of the result\n  woodward embedded fix-login vendor/lib --submodule --url https://example.com/lib.git\n\nNothing is deleted: what is taken out of the worktree is kept for 14 days (a submodule's\nhistory for ever), and the answer says where."
 )]
 pub(crate) struct Embedded {
     /// The task: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)

@@ -118,11 +118,23 @@ fn an_embedded_repository_can_become_a_submodule() {
     let head = String::from_utf8_lossy(&head.stdout).trim().to_owned();
     let url = "https://example.com/lib.git";
     let ran = scene.ok(&["embedded", "one", "lib/", "--submodule", "--url", url]);
-    assert!(ran.stderr.contains("until you push it"), "{ran:#?}");
+    assert!(ran.stderr.contains("after you push it: git -C"), "{ran:#?}");
+    let kept = ran
+        .stdout
+        .split("kept in ")
+        .nth(1)
+        .expect("where it is kept");
+    let kept = std::path::Path::new(kept.lines().next().expect("a line").trim());
     scene.lands_by_itself("one");
     let entries = ["100644 .gitmodules", "160000 lib", "100644 own.txt"];
     assert_eq!(landed(&scene), entries);
     assert_eq!(scene.repo.git(&["rev-parse", "main:lib"]), head);
+    // What landed can still be pushed when the worktree is gone.
+    let pushed = woodward_testkit::repo::git(kept)
+        .args(["rev-parse", "HEAD"])
+        .output()
+        .expect("git runs");
+    assert_eq!(String::from_utf8_lossy(&pushed.stdout).trim(), head);
     let blob = "--blob=main:.gitmodules";
     let declared = scene.repo.git(&["config", blob, "--get-regexp", "."]);
     let wanted = format!("submodule.lib.path lib\nsubmodule.lib.url {url}");
