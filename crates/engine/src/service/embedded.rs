@@ -111,8 +111,9 @@ impl Engine {
             }
         };
         let pushes = match (&decision.choice, &done.kept) {
+            // In a clone, since the configuration and hooks of the repository itself are the agent's.
             (EmbeddedChoice::Submodule { url }, Some(kept)) => Some(format!(
-                "others can fetch it only after you push it: git -C {} push {} HEAD",
+                "others can fetch it only after you push it: git clone {} pushed && git -C pushed push {} HEAD",
                 shell_word(&kept.display().to_string()),
                 shell_word(url)
             )),
