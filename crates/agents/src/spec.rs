@@ -97,7 +97,7 @@ pub fn fits_terminal(kind: Kind, row: &Row) -> bool {
     }
 }
 
-/// Whether a program in a terminal asks in each new worktree whether it may trust it. Codex is told by
+/// Whether a program in a terminal asks before it starts whether to trust a worktree. Codex is told by
 /// an argument, for one run.
 pub fn asks_to_trust_worktrees(kind: Kind) -> bool {
     kind == Kind::ClaudeCode

@@ -76,7 +76,9 @@ fn trust_check(trust: &WorktreeTrust) -> Option<Check> {
         (false, true) => None,
         (false, false) => {
             let titles = trust.asked_by.join(" and ");
-            let found = format!("{titles} will ask in every new worktree whether to trust it");
+            let found = format!(
+                "{titles} asks in a terminal whether to trust a worktree, unless it already does"
+            );
             let fix = NextCommand::TrustWorktrees.purpose("let Woodward confirm it");
             Some(note("trust", found, Some(fix.to_string())))
         }
