@@ -118,7 +118,10 @@ fn an_embedded_repository_can_become_a_submodule() {
     let head = String::from_utf8_lossy(&head.stdout).trim().to_owned();
     let url = "https://example.com/lib.git";
     let ran = scene.ok(&["embedded", "one", "lib/", "--submodule", "--url", url]);
-    assert!(ran.stderr.contains("after you push it: git clone"), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("after you push it: git clone"),
+        "{ran:#?}"
+    );
     let kept = ran
         .stdout
         .split("kept in ")
