@@ -14,6 +14,7 @@ use crate::hint::{Dependencies, NextCommand, Word};
 use crate::id::CommitId;
 use crate::name::{GateName, TaskName};
 use crate::provider::{ProviderWait, ProviderWaitReason};
+use crate::risk::embedded_text;
 use crate::state::{AnswerVia, Delay, Evidence, Failure, PauseReason, State};
 use crate::task::{Blocker, RejectedResult, ReturnCause, Standing, Task};
 use crate::text::Note;
@@ -136,14 +137,10 @@ pub fn attention(view: &TaskView<'_>, now: Timestamp) -> Attention {
         ),
         State::Verifying { .. } => working("its gates run"),
         State::Review { commit, evidence } => {
-            let said = match task.unchanged_result() {
-                Some(rejected) => unchanged(name, rejected, *evidence),
-                None => again(task, commit, review(name, *evidence)),
-            };
-            if task.embedded.is_empty() {
-                said
-            } else {
-                embedded(task, *evidence)
+            match (embedded_text(&task.embedded), task.unchanged_result()) {
+                (Some(contained), _) => embedded(task, &contained, *evidence),
+                (None, Some(rejected)) => unchanged(name, rejected, *evidence),
+                (None, None) => again(task, commit, review(name, *evidence)),
             }
         }
         State::Landing { intent: None, .. } => match task.lands_after(now) {
@@ -347,21 +344,11 @@ fn again(task: &Task, commit: &CommitId, (level, reason, command): Said) -> Said
 
 /// A result with a git repository of its own begins with that: it can't land before a person decides
 /// what becomes of it.
-fn embedded(task: &Task, evidence: Evidence) -> Said {
-    let paths: Vec<String> = task
-        .embedded
-        .iter()
-        .map(|it| format!("{}/", it.path))
-        .collect();
-    let what = match paths.len() {
-        1 => "a git repository of its own in",
-        _ => "git repositories of their own in",
-    };
-    let paths = first_of(paths.iter().map(String::as_str));
+fn embedded(task: &Task, contained: &str, evidence: Evidence) -> Said {
     let gates = gates_text(evidence);
     (
         Level::Review,
-        format!("contains {what} {paths}: add its files, drop it, or make it a submodule; {gates}"),
+        format!("contains {contained}: add its files, drop it, or make it a submodule; {gates}"),
         embedded_commands(task).into_iter().next(),
     )
 }

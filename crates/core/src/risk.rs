@@ -7,7 +7,7 @@ mod weakened;
 
 pub use embedded::{
     EMBEDDED_MAX, EmbeddedChoice, EmbeddedRepository, SubmoduleUrlError, check_submodule_url,
-    declared_submodules, embedded_repositories,
+    declared_submodules, embedded_repositories, embedded_text,
 };
 use weakened::is_test_file;
 pub use weakened::{may_hold_tests, weakened};

@@ -234,6 +234,24 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_that_was_replaced_by_a_link_is_neither_read_nor_emptied() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let target = dir.path().join("theirs");
+        let large = File::create(&target).expect("a file");
+        large.set_len(TRACE_KEPT_MAX + 1).expect("room");
+        let trace = dir.path().join(FILE);
+        std::os::unix::fs::symlink(&target, &trace).expect("a link");
+        bound(dir.path());
+        assert_eq!(large.metadata().expect("there").len(), TRACE_KEPT_MAX + 1);
+        assert_eq!(read(&trace, dir.path()), []);
+
+        std::fs::remove_file(&trace).expect("removed");
+        std::fs::rename(&target, &trace).expect("renamed");
+        bound(dir.path());
+        assert_eq!(large.metadata().expect("there").len(), 0);
+    }
+
+    #[test]
     fn only_commands_that_may_move_a_branch_are_kept() {
         let dir = tempfile::tempdir().expect("a directory");
         let own = dir.path().join("own");

@@ -42,6 +42,8 @@ mod wait;
 use clap::{Args, Subcommand};
 use woodward_api::Done;
 use woodward_api::client::TaskAction;
+use woodward_core::TaskName;
+use woodward_core::risk::EmbeddedChoice;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -176,6 +178,21 @@ pub(crate) struct Dry {
     dry_run: bool,
 }
 
+/// What an action does to a task, after "would".
+fn intention(action: &TaskAction, task: &TaskName) -> String {
+    match action {
+        TaskAction::Embedded(decision) => match &decision.choice {
+            EmbeddedChoice::AddFiles => format!("add the files of a git repository inside {task}"),
+            EmbeddedChoice::Drop => format!("drop a git repository from {task}"),
+            EmbeddedChoice::Submodule { .. } => format!("declare a submodule in {task}"),
+        },
+        TaskAction::Resume(wish) if wish.move_commits => {
+            format!("set your branch back, and resume {task} with the agent's commits")
+        }
+        _ => format!("{} {task}", action.verb()),
+    }
+}
+
 /// Does one thing to one task.
 async fn act_once(session: &Session, task: &str, action: &TaskAction, dry: Dry) -> Outcome<Done> {
     let task = session.task(task)?;
@@ -183,12 +200,8 @@ async fn act_once(session: &Session, task: &str, action: &TaskAction, dry: Dry) 
         let detail = session
             .call(async |client| client.task(&task).await)
             .await?;
-        let message = format!(
-            "would {} {}, which is {}",
-            action.verb(),
-            detail.task.name,
-            detail.task.state
-        );
+        let intention = intention(action, &detail.task.name);
+        let message = format!("would {intention}, which is {}", detail.task.state);
         return Ok(Done {
             task: detail.task,
             message,

@@ -5,6 +5,7 @@
 //! module never reads a repository: what git said arrives as data.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -66,6 +67,17 @@ pub fn embedded_repositories<'a>(
     };
     let all = found.into_iter().map(repository);
     all.take(EMBEDDED_MAX).collect()
+}
+
+/// What a change contains, such as "a git repository of its own in lib/"; `None` where it has no
+/// embedded repository.
+pub fn embedded_text(repositories: &[EmbeddedRepository]) -> Option<String> {
+    let (first, more) = repositories.split_first()?;
+    let path = &first.path;
+    Some(match more.len() {
+        0 => format!("a git repository of its own in {path}/"),
+        more => format!("git repositories of their own in {path}/ and {more} more"),
+    })
 }
 
 /// What a person wants to become of an embedded repository.
@@ -178,6 +190,15 @@ mod tests {
     #[test]
     fn embedded_repositories_are_listed_once_and_bounded() {
         let found = embedded_repositories(["lib", "a"], ["empty", "lib"]);
+        assert_eq!(
+            embedded_text(&found).as_deref(),
+            Some("git repositories of their own in a/ and 2 more")
+        );
+        assert_eq!(
+            embedded_text(&found[..1]).as_deref(),
+            Some("a git repository of its own in a/")
+        );
+        assert_eq!(embedded_text(&[]), None);
         let shown: Vec<(&str, bool)> = found
             .iter()
             .map(|it| (it.path.as_str(), it.has_commit))

@@ -5,7 +5,7 @@ use tokio::sync::Mutex;
 use woodward_api::{Code, DecideEmbedded, Done, Problem};
 use woodward_core::attention::embedded_commands;
 use woodward_core::hint::{NextCommand, shell_word};
-use woodward_core::risk::{EmbeddedChoice, EmbeddedRepository, check_submodule_url};
+use woodward_core::risk::{EmbeddedChoice, EmbeddedRepository, check_submodule_url, embedded_text};
 use woodward_core::{Fact, State, Task};
 
 use super::act::{hint, over};
@@ -131,22 +131,12 @@ impl Engine {
 
 /// Why a task with an undecided embedded repository can't be approved.
 pub(super) fn undecided(task: &Task) -> Option<Problem> {
-    let paths: Vec<String> = task
-        .embedded
-        .iter()
-        .map(|it| format!("{}/", it.path))
-        .collect();
-    let what = match paths.len() {
-        0 => return None,
-        1 => "a git repository of its own in",
-        _ => "git repositories of their own in",
-    };
+    let contained = embedded_text(&task.embedded)?;
     let problem = Problem::new(
         Code::WrongState,
         format!(
-            "{} contains {what} {}, which would land without files",
-            task.name,
-            paths.join(", ")
+            "{} contains {contained}, which would land without files",
+            task.name
         ),
     );
     Some(with_choices(problem, task))

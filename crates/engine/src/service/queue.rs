@@ -9,6 +9,7 @@ use woodward_api::{
 };
 use woodward_core::hint::NextCommand;
 use woodward_core::regenerate;
+use woodward_core::risk::embedded_text;
 use woodward_core::state::Approver;
 use woodward_core::{CommitId, Fact, Note, State, Task, TaskId, TaskName};
 use woodward_store::Queued;
@@ -437,6 +438,10 @@ async fn plan_one(found: &Found, before: &[Earlier]) -> Result<PlannedMerge> {
             return Ok(step);
         }
     };
+    if let Some(contained) = embedded_text(&task.embedded) {
+        step.refused = Some(format!("it contains {contained}"));
+        return Ok(step);
+    }
     step.commit = Some(commit.clone());
     let base = project.ground(config, branch).await?;
     let is_anothers = |files: &Vec<String>| !files.is_empty() && !is_written_anew(config, files);

@@ -1,6 +1,6 @@
 //! `woodward embedded`: what becomes of a git repository inside a result.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use clap_complete::ArgValueCandidates;
 use woodward_api::DecideEmbedded;
 use woodward_api::client::TaskAction;
@@ -14,6 +14,8 @@ use crate::session::Session;
 /// Decide what becomes of a git repository that an agent made inside its worktree
 #[derive(Debug, Args)]
 #[command(
+    group(ArgGroup::new("choice").required(true).args(["add_files", "drop", "submodule"])),
+    override_usage = "woodward embedded <TASK> [PATH] <--add-files|--drop|--submodule>",
     before_help = "Examples:\n  woodward embedded fix-login vendor/lib --add-files    its files become files of the project\n  woodward embedded fix-login vendor/lib --drop         it is no part of the result\n  woodward embedded fix-login vendor/lib --submodule --url https://example.com/lib.git\n\nNothing is deleted: what is taken out of the worktree is kept for 14 days (a submodule's\nhistory for ever), and the answer says where."
 )]
 pub(crate) struct Embedded {
@@ -24,10 +26,10 @@ pub(crate) struct Embedded {
     #[arg(value_name = "PATH")]
     path: Option<String>,
     /// Make its files files of the project; its own history is moved aside
-    #[arg(long, required_unless_present_any = ["drop", "submodule"], conflicts_with_all = ["drop", "submodule"])]
+    #[arg(long)]
     add_files: bool,
     /// Take it out of the result; its directory is moved aside
-    #[arg(long, conflicts_with = "submodule")]
+    #[arg(long)]
     drop: bool,
     /// Declare it as a submodule in .gitmodules
     #[arg(long, requires = "url")]

@@ -13,7 +13,7 @@ use crate::session::Session;
 /// Let paused tasks go on, or tasks start that wait for others that touch the same
 #[derive(Debug, Args)]
 #[command(
-    before_help = "Examples:\n  woodward resume fix-login\n  woodward resume fix-login --budget usd=10      it may use more from now on\n  woodward resume fix-login --without auth-api   no longer wait for that task"
+    before_help = "Examples:\n  woodward resume fix-login\n  woodward resume fix-login --budget usd=10      it may use more from now on\n  woodward resume fix-login --without auth-api   no longer wait for that task\n  woodward resume fix-login --move-commits       take its commits off your branch"
 )]
 pub(crate) struct Resume {
     /// The tasks: name, unique prefix, id, branch, `.` (this worktree) or `-` (the last one)

@@ -56,6 +56,13 @@ fn an_embedded_repository_is_held_and_its_files_can_be_added() {
         "contains a git repository of its own (lib/)"
     );
     assert!(scene.ok(&["status"]).stdout.contains(said));
+    let plan = scene.run(&["merge", "one", "--dry-run"]).stdout;
+    let refused = "would not be queued: it contains a git repository of its own in lib/";
+    assert!(plan.contains(refused), "{plan}");
+    scene.refused(&["embedded", "one"], 2, &["--add-files|--drop|--submodule"]);
+    let dry = scene.run(&["embedded", "one", "--drop", "--dry-run"]);
+    let intention = "would drop a git repository from one, which is review";
+    assert!(format!("{dry:?}").contains(intention), "{dry:#?}");
     for verb in ["merge", "approve"] {
         let words = ["a git repository of its own in lib/", add, drop, submodule];
         scene.refused(&[verb, "one"], 1, &words);

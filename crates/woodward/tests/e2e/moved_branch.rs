@@ -42,6 +42,13 @@ fn commits_of_an_agent_on_main_are_noticed_and_can_be_moved_to_the_task() {
     assert!(shown.contains("woodward resume one"), "{shown}");
     assert!(shown.contains("--move-commits"), "{shown}");
 
+    let dry = scene.run(&["resume", "one", "--move-commits", "--dry-run"]);
+    assert!(
+        format!("{dry:?}").contains("would set your branch back"),
+        "{dry:#?}"
+    );
+    assert_eq!(scene.repo.head("main"), moved.new.as_str());
+
     // A file of the person's that is in the way keeps everything where it is.
     std::fs::write(scene.root().join("x.txt"), "mine\n").expect("a file");
     scene.refused(
