@@ -866,7 +866,8 @@ fn no_text_names_a_command() {
     }
     let names_command = |line: &str| {
         let line = line.trim_start();
-        let is_code = !line.starts_with("//") && !line.contains("before_help");
+        let is_help = line.contains("before_help") || line.contains("override_usage");
+        let is_code = !line.starts_with("//") && !is_help;
         let mut after = line.split("woodward ").skip(1);
         is_code
             && after.any(|rest| {
