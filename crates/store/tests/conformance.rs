@@ -6,7 +6,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use woodward_store::exercise::{CASES, Case};
 use woodward_store::{PostgresStore, SqliteStore, Store};
-use woodward_testkit::postgres::PgServer;
+use woodward_testkit::postgres::PgAccess;
 
 fn main() {
     let args = Arguments::from_args();
@@ -42,7 +42,7 @@ fn on_sqlite(case: Case) -> Result<(), libtest_mimic::Failed> {
 }
 
 fn on_postgres(case: Case) -> Result<(), libtest_mimic::Failed> {
-    let url = PgServer::shared()?.create_database()?;
+    let url = PgAccess::shared()?.create_database()?;
     block_on(async {
         let store = PostgresStore::connect(&url).await.expect("connects");
         let store: Arc<dyn Store> = Arc::new(store);

@@ -9,7 +9,7 @@ use woodward_store::{
     EntryFilter, EntryKind, EntryState, LogEntry, PostgresStore, Retention, SCHEMA_VERSION,
     SqliteStore, Store, StoreError, TaskFilter,
 };
-use woodward_testkit::postgres::PgServer;
+use woodward_testkit::postgres::PgAccess;
 
 fn fixture(database: &str, version: i64) -> String {
     let path: PathBuf = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo tells"))
@@ -19,8 +19,8 @@ fn fixture(database: &str, version: i64) -> String {
         .unwrap_or_else(|error| panic!("{}: {error}; cargo xtask fixtures", path.display()))
 }
 
-fn server() -> &'static PgServer {
-    PgServer::shared().expect("the server starts")
+fn server() -> &'static PgAccess {
+    PgAccess::shared().expect("the server starts")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

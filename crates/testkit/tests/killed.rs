@@ -28,10 +28,11 @@ fn hold() -> Held {
     BufReader::new(holder.stdout.take().unwrap())
         .read_line(&mut line)
         .unwrap();
-    let mut fields = line.trim_end().splitn(3, ' ');
+    // POSTMASTER SWEEPER PORT USER DIRECTORY
+    let mut fields = line.trim_end().splitn(5, ' ');
     let postmaster = watch(fields.next().unwrap());
     let sweeper = watch(fields.next().unwrap());
-    let directory = fields.next().unwrap().to_owned();
+    let directory = fields.nth(2).unwrap().to_owned();
     assert!(Path::new(&directory).is_dir());
     Held {
         holder,

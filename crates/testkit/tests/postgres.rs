@@ -4,9 +4,9 @@
 use std::io::Read;
 use std::net::TcpStream;
 use std::process::{Command, Output};
-use woodward_testkit::postgres::{PgServer, Profile};
+use woodward_testkit::postgres::{PgAccess, PgServer, Profile};
 
-fn run(server: &PgServer, url: &str, sql: &str) -> Output {
+fn run(server: &PgAccess, url: &str, sql: &str) -> Output {
     Command::new(server.bin("psql"))
         .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align"])
         .args(["--dbname", url, "--command", sql])
@@ -14,7 +14,7 @@ fn run(server: &PgServer, url: &str, sql: &str) -> Output {
         .unwrap()
 }
 
-fn answer(server: &PgServer, url: &str, sql: &str) -> String {
+fn answer(server: &PgAccess, url: &str, sql: &str) -> String {
     let output = run(server, url, sql);
     assert!(output.status.success(), "{sql}: {output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -22,7 +22,7 @@ fn answer(server: &PgServer, url: &str, sql: &str) -> String {
 
 #[test]
 fn each_database_is_empty_and_apart_from_the_others() {
-    let server = PgServer::shared().unwrap();
+    let server = PgAccess::shared().unwrap();
     let one = server.create_database().unwrap();
     let two = server.create_database().unwrap();
     answer(server, &one, "CREATE TABLE wood (tree text)");
@@ -33,7 +33,7 @@ fn each_database_is_empty_and_apart_from_the_others() {
 
 #[test]
 fn databases_can_be_created_at_the_same_time() {
-    let server = PgServer::shared().unwrap();
+    let server = PgAccess::shared().unwrap();
     std::thread::scope(|scope| {
         let creators: Vec<_> = (0..8)
             .map(|_| scope.spawn(|| server.create_database()))
@@ -48,7 +48,7 @@ fn databases_can_be_created_at_the_same_time() {
 fn all_threads_share_one_server() {
     let ports: Vec<u16> = std::thread::scope(|scope| {
         let askers: Vec<_> = (0..4)
-            .map(|_| scope.spawn(|| PgServer::shared().unwrap().port()))
+            .map(|_| scope.spawn(|| PgAccess::shared().unwrap().port()))
             .collect();
         askers.into_iter().map(|a| a.join().unwrap()).collect()
     });
@@ -60,16 +60,19 @@ fn acknowledged_commits_survive_an_immediate_stop() {
     let mut server = PgServer::start(Profile::Test).unwrap();
     let port = server.port();
     let url = server.create_database().unwrap();
-    answer(&server, &url, "CREATE TABLE wood (tree text)");
-    answer(&server, &url, "INSERT INTO wood VALUES ('oak')");
+    answer(server.access(), &url, "CREATE TABLE wood (tree text)");
+    answer(server.access(), &url, "INSERT INTO wood VALUES ('oak')");
 
     server.stop_immediately().unwrap();
     assert_eq!(server.postmaster_pid(), None);
-    assert!(!run(&server, &url, "SELECT 1").status.success());
+    assert!(!run(server.access(), &url, "SELECT 1").status.success());
 
     server.restart().unwrap();
     assert_eq!(server.port(), port);
-    assert_eq!(answer(&server, &url, "SELECT tree FROM wood"), "oak");
+    assert_eq!(
+        answer(server.access(), &url, "SELECT tree FROM wood"),
+        "oak"
+    );
 }
 
 #[test]
@@ -106,11 +109,11 @@ fn a_bench_server_is_durable_and_a_test_server_is_not() {
         ("max_wal_size", "4GB"),
         ("listen_addresses", "127.0.0.1"),
     ] {
-        let shown = answer(&bench, &url, &format!("SHOW {setting}"));
+        let shown = answer(bench.access(), &url, &format!("SHOW {setting}"));
         assert_eq!(shown, value, "{setting}");
     }
 
-    let test = PgServer::shared().unwrap();
+    let test = PgAccess::shared().unwrap();
     let url = test.create_database().unwrap();
     assert_eq!(answer(test, &url, "SHOW fsync"), "off");
     assert_eq!(answer(test, &url, "SHOW synchronous_commit"), "on");

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use woodward_store::{PostgresStore, SqliteStore, Store};
-use woodward_testkit::postgres::PgServer;
+use woodward_testkit::postgres::PgAccess;
 
 use pair::Pair;
 use steps::Step;
@@ -68,7 +68,7 @@ fn sqlite_does_what_the_model_does() {
 
 #[test]
 fn postgres_does_what_the_model_does() {
-    let server = PgServer::shared().expect("the server starts");
+    let server = PgAccess::shared().expect("the server starts");
     compare(40, |runtime| {
         let url = server.create_database().expect("creates");
         let store = runtime.block_on(PostgresStore::connect(&url));

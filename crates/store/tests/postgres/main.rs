@@ -12,12 +12,12 @@ use woodward_store::exercise::{World, holder};
 use woodward_store::{
     PostgresOptions, PostgresStore, Store, StoreError, TaskFilter, fresh_uuid, raw_sql,
 };
-use woodward_testkit::postgres::{PgServer, Profile};
+use woodward_testkit::postgres::{PgAccess, PgServer, Profile};
 
 use proxy::{Cut, Proxy};
 
-fn server() -> &'static PgServer {
-    PgServer::shared().expect("the server starts")
+fn server() -> &'static PgAccess {
+    PgAccess::shared().expect("the server starts")
 }
 
 async fn client(url: &str) -> Client {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use woodward_store::{PostgresStore, SqliteOptions, SqliteStore, Store};
-use woodward_testkit::postgres::PgServer;
+use woodward_testkit::postgres::PgAccess;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Backend {
@@ -28,7 +28,7 @@ impl Backend {
         Ok(match self {
             Self::Sqlite => format!("sqlite:{}", directory.join("woodward.db").display()),
             Self::Postgres => {
-                let url = PgServer::shared()
+                let url = PgAccess::shared()
                     .map_err(|error| anyhow::anyhow!("{error}"))?
                     .create_database()?;
                 format!("postgres:{url}")

@@ -39,6 +39,17 @@ pub enum PgError {
         source: io::Error,
     },
 
+    /// The variable that names the shared server of a test run can't be read.
+    #[error(
+        "{name} is `{value}` and not `PORT USER DIRECTORY`; unset it: the tests then start a server"
+    )]
+    MalformedVariable {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+
     /// One of PostgreSQL's programs ran and failed.
     #[error("{program} failed on {object} ({status}):\n{output}")]
     ProgramFailed {

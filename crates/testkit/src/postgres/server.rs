@@ -3,6 +3,7 @@
 //! Blocking on purpose, so that it works inside and outside any async runtime.
 //! It must never skip, fall back to another server, or leave one behind.
 
+use super::access::{HOST, PgAccess, succeed};
 use super::binaries::Binaries;
 use super::command::command;
 use super::error::PgError;
@@ -14,11 +15,8 @@ use super::profile::Profile;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-const HOST: &str = "127.0.0.1";
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 const PORT_TRIES_MAX: u32 = 10;
@@ -30,10 +28,8 @@ pub struct PgServer {
     // Declared before `home`: the server ends before its directory goes.
     postmaster: Option<Postmaster>,
     home: Home,
-    binaries: Binaries,
     profile: Profile,
-    superuser: String,
-    port: u16,
+    access: PgAccess,
 }
 
 impl PgServer {
@@ -42,19 +38,14 @@ impl PgServer {
         Self::start_on(profile, free_loopback_port)
     }
 
-    /// The one [`Profile::Test`] server of this process, started by the first caller.
-    ///
-    /// It can't be stopped (that takes `&mut`): a crash test starts its own.
-    pub fn shared() -> Result<&'static Self, &'static PgError> {
-        static SHARED: OnceLock<Result<PgServer, PgError>> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(Profile::Test)).as_ref()
+    /// How to use it.
+    pub fn access(&self) -> &PgAccess {
+        &self.access
     }
 
     /// Creates a fresh, empty database and returns its connection string.
     pub fn create_database(&self) -> Result<String, PgError> {
-        let name = random_name("test_");
-        self.psql("postgres", &format!("CREATE DATABASE {name}"))?;
-        Ok(self.url(&name))
+        self.access.create_database()
     }
 
     /// Stops the server as a crash would: no checkpoint, open connections cut.
@@ -84,12 +75,12 @@ impl PgServer {
 
     /// The TCP port on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.port
+        self.access.port
     }
 
     /// The path of one of this server version's programs, such as `pgbench`.
     pub fn bin(&self, program: &str) -> PathBuf {
-        self.binaries.path(program)
+        self.access.bin(program)
     }
 
     /// The server's own temporary directory: data, log and socket.
@@ -114,18 +105,23 @@ impl PgServer {
         mut next_port: impl FnMut() -> Result<u16, PgError>,
     ) -> Result<Self, PgError> {
         let binaries = Binaries::find()?;
-        let mut server = Self {
-            postmaster: None,
-            home: Home::create()?,
+        let home = Home::create()?;
+        let access = PgAccess {
             binaries,
-            profile,
             superuser: random_name("ww_"),
             port: 0,
+            directory: home.path().to_owned(),
+        };
+        let mut server = Self {
+            postmaster: None,
+            home,
+            profile,
+            access,
         };
         server.initialise()?;
         let mut tries = 1;
         loop {
-            server.port = next_port()?;
+            server.access.port = next_port()?;
             match server.boot(&[]) {
                 Err(PgError::PortTaken { .. }) if tries < PORT_TRIES_MAX => tries += 1,
                 outcome => return outcome.map(|()| server),
@@ -138,7 +134,7 @@ impl PgServer {
         initdb
             .arg("--pgdata")
             .arg(self.home.data())
-            .args(["--username", &self.superuser])
+            .args(["--username", &self.access.superuser])
             .args(["--auth", "trust", "--encoding", "UTF8", "--no-locale"])
             .arg("--no-instructions")
             .stdout(self.home.lease()?);
@@ -149,7 +145,7 @@ impl PgServer {
         succeed("initdb", object, &mut initdb)
     }
 
-    /// Starts the server on `self.port` and waits until it accepts a connection.
+    /// Starts the server on `self.access.port` and waits until it accepts a connection.
     fn boot(&mut self, more_settings: &[(&str, &str)]) -> Result<(), PgError> {
         let log_start = fs::metadata(self.home.log()).map_or(0, |log| log.len());
         let mut postmaster = Postmaster::spawn(
@@ -162,7 +158,7 @@ impl PgServer {
             if let Some(status) = postmaster.ended()? {
                 return Err(self.start_failure(log_start, format!("ended at once ({status})")));
             }
-            let Err(refusal) = self.psql("postgres", "SELECT 1") else {
+            let Err(refusal) = self.access.psql("postgres", "SELECT 1") else {
                 self.postmaster = Some(postmaster);
                 return Ok(());
             };
@@ -177,7 +173,7 @@ impl PgServer {
 
     fn arguments(&self, more_settings: &[(&str, &str)]) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["-D".into(), self.home.data().into()];
-        let port = self.port.to_string();
+        let port = self.access.port.to_string();
         let ours = [("listen_addresses", HOST), ("port", &port)];
         for (name, value) in ours
             .iter()
@@ -197,54 +193,18 @@ impl PgServer {
         let start = usize::try_from(log_start).unwrap_or(0).min(bytes.len());
         let log = String::from_utf8_lossy(&bytes[start..]);
         if log.contains("Address already in use") {
-            return PgError::PortTaken { port: self.port };
+            return PgError::PortTaken {
+                port: self.access.port,
+            };
         }
         let lines: Vec<&str> = log.lines().collect();
         PgError::NotReady {
             directory: self.home.path().to_owned(),
-            port: self.port,
+            port: self.access.port,
             what,
             log: lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n"),
         }
     }
-
-    /// Through the socket in our own directory, so that nobody else can answer.
-    /// The server creates it after it has the TCP port, so an answer proves both.
-    fn psql(&self, database: &str, sql: &str) -> Result<(), PgError> {
-        let mut psql = command(self.bin("psql"), None);
-        psql.args(["--no-psqlrc", "--quiet", "--no-password"])
-            .arg("--host")
-            .arg(self.home.path())
-            .args(["--port", &self.port.to_string()])
-            .args(["--username", &self.superuser])
-            .args(["--dbname", database, "--command", sql])
-            .env("PGCONNECT_TIMEOUT", "60");
-        succeed("psql", format!("database {database}"), &mut psql)
-    }
-
-    fn url(&self, database: &str) -> String {
-        let Self {
-            port, superuser, ..
-        } = self;
-        format!("host={HOST} port={port} user={superuser} dbname={database}")
-    }
-}
-
-fn succeed(program: &'static str, object: String, command: &mut Command) -> Result<(), PgError> {
-    let ended = command
-        .stderr(Stdio::piped())
-        .spawn()
-        .and_then(std::process::Child::wait_with_output)
-        .map_err(PgError::io("run", Path::new(program)))?;
-    if ended.status.success() {
-        return Ok(());
-    }
-    Err(PgError::ProgramFailed {
-        program,
-        object,
-        status: ended.status.to_string(),
-        output: String::from_utf8_lossy(&ended.stderr).trim_end().to_owned(),
-    })
 }
 
 #[cfg(test)]

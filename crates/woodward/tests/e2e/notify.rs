@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use woodward_api::{ChannelTest, NoticeView, NotifyView};
 use woodward_testkit::patience::{until, until_some};
-use woodward_testkit::postgres::PgServer;
+use woodward_testkit::postgres::PgAccess;
 use woodward_testkit::{Receiver, TestDaemon, TestRepo};
 
 use crate::scene::{SHELL_AGENT, Scene};
@@ -514,7 +514,7 @@ fn what_a_rule_wants_said_is_told() {
 
 #[test]
 fn of_two_machines_with_one_database_one_tells() {
-    let server = PgServer::shared().expect("PostgreSQL: run `cargo xtask setup`");
+    let server = PgAccess::shared().expect("PostgreSQL: run `cargo xtask setup`");
     let url = server.create_database().expect("a database");
     let hook = Receiver::start();
     let mut scene = Scene::of(TestRepo::with(&[
