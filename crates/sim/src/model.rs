@@ -4,12 +4,6 @@
 //! is a compare-and-set together with its event and its effects, decided by
 //! [`woodward_core::step`]. The real stores' conformance suite compares itself with this model, so
 //! it must stay free of clocks, chance and input/output: `now` is always handed in.
-//!
-//! ```
-//! use woodward_sim::model::Model;
-//! let model = Model::new();
-//! assert!(model.events_after(woodward_core::EventSeq(0)).is_empty());
-//! ```
 
 mod intents;
 mod leases;

@@ -169,6 +169,11 @@ fn landing_right() -> Resource {
 }
 
 #[test]
+fn a_new_model_has_no_events() {
+    assert!(Model::new().events_after(EventSeq(0)).is_empty());
+}
+
+#[test]
 fn a_claim_asked_for_twice_claims_once() {
     let mut f = Fixture::new();
     f.create(1, &[]);

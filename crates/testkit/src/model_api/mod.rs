@@ -8,7 +8,7 @@
 //!
 //! # Use
 //!
-//! ```no_run
+//! ```text
 //! use woodward_testkit::model_api::ModelApi;
 //!
 //! let api = ModelApi::start();
