@@ -3,12 +3,18 @@
 //! It must never be needed to build or run Woodward itself, and never depend on
 //! a crate of ours: it judges them.
 
-mod again;
 mod agents;
+mod cache;
+mod capabilities;
 mod commands;
 mod deps;
+mod doctests;
+mod load;
 mod output;
 mod process;
+mod programs;
+mod runner;
+mod sources;
 mod steps;
 
 use clap::Parser;

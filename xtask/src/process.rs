@@ -1,13 +1,12 @@
 //! The one door for child processes.
 //!
-//! Every child starts in the repository's root. A child that fails is never
+//! A child starts in the repository's root unless told otherwise. A child that fails is never
 //! taken for one that succeeded, and its exit code is never lost.
 
-use crate::output;
 use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{BufRead as _, BufReader};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -47,6 +46,8 @@ pub(crate) struct Cmd {
     shown: String,
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, &'static str)>,
+    removed: Vec<OsString>,
+    directory: Option<PathBuf>,
 }
 
 impl Cmd {
@@ -56,15 +57,23 @@ impl Cmd {
             shown: program.to_owned(),
             arguments: Vec::new(),
             variables: Vec::new(),
+            removed: Vec::new(),
+            directory: None,
         }
     }
 
     /// The cargo that runs us, so that the toolchain stays the same.
+    ///
+    /// It does not get what cargo tells this program about its own package: build scripts that watch
+    /// those variables would run again whenever a person runs cargo directly, and all that depends on
+    /// them would be built again.
     pub(crate) fn cargo(arguments: &[&str]) -> Self {
         let mut cargo = Self::new("cargo").args(arguments);
         if let Some(program) = std::env::var_os("CARGO") {
             cargo.program = program;
         }
+        let names = std::env::vars_os().map(|(name, _)| name);
+        cargo.removed = names.filter(|name| is_of_package(name)).collect();
         cargo
     }
 
@@ -85,30 +94,22 @@ impl Cmd {
         self
     }
 
+    /// Runs it without this variable of ours.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.removed.push(name.into());
+        self
+    }
+
+    /// Runs it there and not in the repository's root.
+    pub(crate) fn directory(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_owned());
+        self
+    }
+
     /// Runs it with our own input and output.
     pub(crate) fn run(&self) -> Result<Code> {
         let status = self.command().status().with_context(|| self.cannot_run())?;
         Ok(status.into())
-    }
-
-    /// Runs it with our own output, and also returns what it wrote to stdout, whatever became of it.
-    pub(crate) fn run_aloud(&self) -> Result<(Code, String)> {
-        let mut child = self
-            .command()
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| self.cannot_run())?;
-        let mut said = String::new();
-        let stdout = child.stdout.take().expect("it is a pipe");
-        for line in BufReader::new(stdout).split(b'\n') {
-            let line = line.with_context(|| format!("`{self}` can't be heard"))?;
-            let line = String::from_utf8_lossy(&line);
-            output::answer(&line);
-            said.push_str(&line);
-            said.push('\n');
-        }
-        let status = child.wait().with_context(|| self.cannot_run())?;
-        Ok((status.into(), said))
     }
 
     /// Runs it and returns what it wrote to stdout; a failure is an error.
@@ -159,13 +160,22 @@ impl Cmd {
         command
             .args(&self.arguments)
             .envs(self.variables.iter().copied())
-            .current_dir(repository_root());
+            .current_dir(self.directory.as_deref().unwrap_or(repository_root()));
+        for name in &self.removed {
+            command.env_remove(name);
+        }
         command
     }
 
     fn cannot_run(&self) -> String {
         format!("cannot run `{self}`; is {} installed?", self.shown)
     }
+}
+
+/// Whether cargo sets this variable for the package that it runs.
+fn is_of_package(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(b"CARGO_PKG_") || name.starts_with(b"CARGO_MANIFEST_")
 }
 
 impl fmt::Display for Cmd {
@@ -240,6 +250,19 @@ mod tests {
     fn a_failed_read_names_the_command() {
         let error = Cmd::new("sh").args(&["-c", "exit 3"]).read().unwrap_err();
         assert!(error.to_string().contains("sh -c 'exit 3'"), "{error}");
+    }
+
+    #[test]
+    fn another_cargo_is_not_told_about_this_package() {
+        let cargo = Cmd::cargo(&["--version"]).command();
+        let removed: Vec<_> = cargo
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .map(|(name, _)| name)
+            .collect();
+        assert!(removed.contains(&OsStr::new("CARGO_MANIFEST_DIR")));
+        assert!(removed.contains(&OsStr::new("CARGO_PKG_NAME")));
+        assert!(!removed.contains(&OsStr::new("CARGO_HOME")));
     }
 
     #[test]

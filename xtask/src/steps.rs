@@ -1,168 +1,177 @@
-//! Runs named steps one after the other, with one line each, up to the first failure.
+//! The step table: each step's time against its share of the budget.
 //!
-//! A step that failed is never followed by another. What passed only the second time is named in the
-//! last lines, so that nobody overlooks it.
+//! A step that failed is never followed by another. A run whose steps all passed but took longer than
+//! their shares has failed, too: time that nobody watches is lost a minute at a time.
 
-use crate::again::{self, Verdict};
 use crate::output;
-use crate::process::Cmd;
 use anyhow::Result;
-use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// A step and how to run it.
-pub(crate) struct Step {
+/// A step failed and was reported.
+#[derive(Debug)]
+pub(crate) struct Failed;
+
+/// What a step may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Nobody counts: a part is run alone.
+    Unlimited,
+    Seconds(u64),
+}
+
+impl Share {
+    fn is_exceeded_by(self, took: Duration) -> bool {
+        match self {
+            Self::Unlimited => false,
+            Self::Seconds(seconds) => took > Duration::from_secs(seconds),
+        }
+    }
+}
+
+struct Row {
     name: &'static str,
-    action: Action,
+    took: Duration,
+    share: Share,
 }
 
-enum Action {
-    Child(Cmd),
-    /// The arguments of `cargo`.
-    Tests(&'static [&'static str]),
-    Here {
-        check: fn() -> Result<()>,
-        rerun: &'static str,
-    },
+/// The steps so far.
+pub(crate) struct Steps {
+    start: Instant,
+    rows: Vec<Row>,
 }
 
-impl Step {
-    /// A step that is a child process.
-    pub(crate) fn child(name: &'static str, cmd: Cmd) -> Self {
+impl Steps {
+    pub(crate) fn new() -> Self {
         Self {
-            name,
-            action: Action::Child(cmd),
+            start: Instant::now(),
+            rows: Vec::new(),
         }
     }
 
-    /// A step of tests.
-    pub(crate) fn tests(name: &'static str, cargo_test: &'static [&'static str]) -> Self {
-        Self {
-            name,
-            action: Action::Tests(cargo_test),
-        }
-    }
-
-    /// A step that is a function of ours, which `rerun` runs alone.
-    pub(crate) fn here(name: &'static str, rerun: &'static str, check: fn() -> Result<()>) -> Self {
-        Self {
-            name,
-            action: Action::Here { check, rerun },
-        }
-    }
-
-    fn run(&self) -> Outcome {
-        match &self.action {
-            Action::Child(cmd) => match cmd.run() {
-                Ok(code) if code.is_success() => Outcome::Passed,
-                Ok(code) => Outcome::failed(code.into(), None, cmd),
-                Err(error) => Outcome::failed(ExitCode::FAILURE, Some(error), cmd),
-            },
-            Action::Tests(arguments) => match again::run(arguments) {
-                Ok(Verdict::Passed) => Outcome::Passed,
-                Ok(Verdict::Flaky(names)) => Outcome::Flaky(names),
-                Ok(Verdict::Failed(code)) => {
-                    Outcome::failed(code.into(), None, &Cmd::cargo(arguments))
-                }
-                Err(error) => {
-                    Outcome::failed(ExitCode::FAILURE, Some(error), &Cmd::cargo(arguments))
-                }
-            },
-            Action::Here { check, rerun } => match check() {
-                Ok(()) => Outcome::Passed,
-                Err(error) => Outcome::failed(ExitCode::FAILURE, Some(error), rerun),
-            },
-        }
-    }
-}
-
-enum Outcome {
-    Passed,
-    Flaky(BTreeSet<String>),
-    Failed {
-        code: ExitCode,
-        error: Option<anyhow::Error>,
-        rerun: String,
-    },
-}
-
-impl Outcome {
-    fn failed(code: ExitCode, error: Option<anyhow::Error>, rerun: &impl ToString) -> Self {
-        Self::Failed {
-            code,
-            error,
-            rerun: rerun.to_string(),
-        }
-    }
-}
-
-/// Runs all steps, or stops at the first failure and returns its exit code.
-pub(crate) fn run(steps: &[Step]) -> ExitCode {
-    let start = Instant::now();
-    let mut flaky = BTreeSet::new();
-    for step in steps {
-        let step_start = Instant::now();
-        let outcome = step.run();
-        let name = step.name;
-        let took_s = step_start.elapsed().as_secs_f64();
+    /// Runs a step, which `rerun` runs alone, and reports it.
+    pub(crate) fn run<T>(
+        &mut self,
+        name: &'static str,
+        share: Share,
+        rerun: &str,
+        step: impl FnOnce() -> Result<T>,
+    ) -> Result<T, Failed> {
+        let start = Instant::now();
+        let outcome = step();
+        let took = start.elapsed();
+        let row = Row { name, took, share };
         match outcome {
-            Outcome::Passed => output::answer(&format!("passed  {name:<8} {took_s:>7.1} s")),
-            Outcome::Flaky(names) => {
-                output::answer(&format!("FLAKY   {name:<8} {took_s:>7.1} s"));
-                flaky.extend(names);
+            Ok(value) => {
+                output::narrate(&line("passed", &row));
+                self.rows.push(row);
+                Ok(value)
             }
-            Outcome::Failed { code, error, rerun } => {
-                if let Some(error) = error {
-                    output::narrate(&format!("{error:#}"));
-                }
-                output::answer(&format!(
-                    "FAILED  {name:<8} {took_s:>7.1} s   rerun: {rerun}"
-                ));
-                return code;
+            Err(error) => {
+                output::narrate(&format!("{error:#}"));
+                output::answer(&format!("{}   rerun: {rerun}", line("FAILED", &row)));
+                Err(Failed)
             }
         }
     }
-    for name in flaky {
-        output::answer(&format!(
-            "FLAKY   {name}: it failed once and then passed; find out why"
-        ));
+
+    /// Prints the table and says whether the run was good.
+    pub(crate) fn finish(self) -> ExitCode {
+        let (table, is_within) = table(&self.rows, self.start.elapsed());
+        output::answer(&table);
+        match is_within {
+            true => ExitCode::SUCCESS,
+            false => ExitCode::FAILURE,
+        }
     }
-    output::answer(&format!(
-        "passed  {:<8} {:>7.1} s",
-        "all",
-        start.elapsed().as_secs_f64()
-    ));
-    ExitCode::SUCCESS
+}
+
+/// The table, and whether every step kept its share.
+fn table(rows: &[Row], took: Duration) -> (String, bool) {
+    let mut text = String::new();
+    let mut is_within = true;
+    for row in rows {
+        let is_exceeded = row.share.is_exceeded_by(row.took);
+        is_within &= !is_exceeded;
+        let word = match is_exceeded {
+            true => "TOO SLOW",
+            false => "passed",
+        };
+        let _ = writeln!(text, "{}", line(word, row));
+    }
+    let word = match is_within {
+        true => "passed",
+        false => "TOO SLOW",
+    };
+    let shares = rows.iter().map(|row| match row.share {
+        Share::Unlimited => None,
+        Share::Seconds(seconds) => Some(seconds),
+    });
+    let all = Row {
+        name: "all",
+        took,
+        share: match shares.sum::<Option<u64>>() {
+            Some(seconds) => Share::Seconds(seconds),
+            None => Share::Unlimited,
+        },
+    };
+    text.push_str(&line(word, &all));
+    (text, is_within)
+}
+
+fn line(word: &str, row: &Row) -> String {
+    let (name, took_s) = (row.name, row.took.as_secs_f64());
+    match row.share {
+        Share::Unlimited => format!("{word:<8} {name:<8} {took_s:>7.1} s"),
+        Share::Seconds(share_s) => format!("{word:<8} {name:<8} {took_s:>7.1} s of {share_s:>4} s"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering};
 
-    #[test]
-    fn the_first_failure_ends_the_run_with_its_code() {
-        static REACHED: AtomicU32 = AtomicU32::new(0);
-        fn reach() -> Result<()> {
-            REACHED.fetch_add(1, Ordering::Relaxed);
-            Ok(())
+    fn row(name: &'static str, seconds: u64, share: Share) -> Row {
+        Row {
+            name,
+            took: Duration::from_secs(seconds),
+            share,
         }
-        let code = run(&[
-            Step::here("one", "one", reach),
-            Step::child("two", Cmd::new("sh").args(&["-c", "exit 4"])),
-            Step::here("three", "three", reach),
-        ]);
-        assert_eq!(code, ExitCode::from(4));
-        assert_eq!(REACHED.load(Ordering::Relaxed), 1);
     }
 
     #[test]
-    fn a_failed_check_says_how_to_run_it_alone() {
-        let step = Step::here("deps", "cargo xtask deps", || anyhow::bail!("no"));
-        let Outcome::Failed { rerun, .. } = step.run() else {
-            panic!("a check that returns an error has failed");
-        };
-        assert_eq!(rerun, "cargo xtask deps");
+    fn a_step_beyond_its_share_fails_the_run() {
+        let rows = [
+            row("build", 90, Share::Seconds(100)),
+            row("tests", 301, Share::Seconds(300)),
+        ];
+        let (text, is_within) = table(&rows, Duration::from_secs(391));
+        assert!(!is_within);
+        assert_eq!(
+            text,
+            "passed   build       90.0 s of  100 s\n\
+             TOO SLOW tests      301.0 s of  300 s\n\
+             TOO SLOW all        391.0 s of  400 s"
+        );
+    }
+
+    #[test]
+    fn a_part_that_is_run_alone_may_take_its_time() {
+        let (text, is_within) = table(&[row("lint", 9, Share::Unlimited)], Duration::from_secs(9));
+        assert!(is_within, "{text}");
+    }
+
+    #[test]
+    fn a_failed_step_is_an_error() {
+        let mut steps = Steps::new();
+        let failed = steps.run(
+            "deps",
+            Share::Unlimited,
+            "cargo xtask deps",
+            || -> Result<()> { anyhow::bail!("no") },
+        );
+        assert!(failed.is_err());
+        assert!(steps.run("lint", Share::Unlimited, "", || Ok(())).is_ok());
     }
 }

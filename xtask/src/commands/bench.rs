@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: the measurements, one row each.
 
-use crate::commands::torture::{self, Profile};
+use crate::commands::torture;
 use crate::process::Cmd;
+use crate::programs::Profile;
 use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::process::ExitCode;

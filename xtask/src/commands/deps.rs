@@ -5,9 +5,10 @@
 use crate::deps::{Facts, Metadata, Source, Tree, examine};
 use crate::output;
 use crate::process::{Cmd, repository_root};
+use crate::sources::rust_files;
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Check dependency direction, the core's purity and licences
@@ -53,29 +54,16 @@ fn load_facts() -> Result<Facts> {
 }
 
 fn load_sources(directory: &Path) -> Result<Vec<Source>> {
-    let mut sources = Vec::new();
-    let mut pending = vec![directory.to_owned()];
-    while let Some(directory) = pending.pop() {
-        let entries = fs::read_dir(&directory)
-            .with_context(|| format!("cannot list {}", directory.display()))?;
-        for entry in entries {
-            let path = entry
-                .with_context(|| format!("cannot list {}", directory.display()))?
-                .path();
-            if path.is_dir() {
-                pending.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
-                let shown = path.strip_prefix(repository_root()).unwrap_or(&path);
-                sources.push(Source {
-                    path: shown.display().to_string(),
-                    text,
-                });
-            }
-        }
-    }
-    Ok(sources)
+    let load = |path: PathBuf| {
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let shown = path.strip_prefix(repository_root()).unwrap_or(&path);
+        Ok(Source {
+            path: shown.display().to_string(),
+            text,
+        })
+    };
+    rust_files(directory)?.into_iter().map(load).collect()
 }
 
 #[cfg(test)]

@@ -1,32 +1,78 @@
 //! `cargo xtask lint`: all that is judged without running anything of ours.
 
 use crate::commands::deps;
+use crate::doctests;
 use crate::process::Cmd;
-use crate::steps::{self, Step};
+use crate::steps::{Failed, Share, Steps};
+use anyhow::{Result, bail};
 use std::process::ExitCode;
 
-/// Check formatting, clippy's lints and the dependency rules
+/// `--test '*'` also takes those with `test = false`, which `--all-targets` leaves out.
+const CLIPPY: &[&str] = &[
+    "clippy",
+    "--workspace",
+    "--locked",
+    "--lib",
+    "--bins",
+    "--examples",
+    "--benches",
+    "--test",
+    "*",
+    "--",
+    "-D",
+    "warnings",
+];
+
+/// Check formatting, clippy's lints, and the dependency rules
 #[derive(clap::Args)]
 pub(crate) struct Lint {}
 
 impl Lint {
     pub(crate) fn run(&self) -> ExitCode {
-        steps::run(&steps())
+        let mut steps = Steps::new();
+        let unlimited = Shares {
+            format: Share::Unlimited,
+            clippy: Share::Unlimited,
+            deps: Share::Unlimited,
+        };
+        match run_cheap(&mut steps, unlimited).and_then(|()| run_clippy(&mut steps, unlimited)) {
+            Ok(()) => steps.finish(),
+            Err(Failed) => ExitCode::FAILURE,
+        }
     }
 }
 
-/// The steps of this command, which `test` begins with.
-pub(crate) fn steps() -> Vec<Step> {
-    let clippy = |targets: &str| {
-        let line = format!("clippy {targets} --locked -- -D warnings");
-        Step::child("clippy", Cmd::cargo(&line.split(' ').collect::<Vec<_>>()))
-    };
-    vec![
-        Step::child("fmt", Cmd::cargo(&["fmt", "--all", "--check"])),
-        clippy("--workspace --all-targets"),
-        // `--all-targets` means those that plain `cargo test` runs, which this is not.
-        clippy("-p woodward --test agents --test terminal"),
-        clippy("-p woodward-agents --test peers --test streams"),
-        Step::here("deps", "cargo xtask deps", deps::check),
-    ]
+/// What each step may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Shares {
+    pub(crate) format: Share,
+    pub(crate) clippy: Share,
+    pub(crate) deps: Share,
+}
+
+/// The steps that build nothing.
+pub(crate) fn run_cheap(steps: &mut Steps, shares: Shares) -> Result<(), Failed> {
+    let format = Cmd::cargo(&["fmt", "--all", "--check"]);
+    steps.run("format", shares.format, &format.to_string(), || {
+        pass(&format)
+    })?;
+    steps.run("deps", shares.deps, "cargo xtask lint", || {
+        doctests::check()?;
+        deps::check()
+    })
+}
+
+/// One pass of clippy over everything.
+pub(crate) fn run_clippy(steps: &mut Steps, shares: Shares) -> Result<(), Failed> {
+    let clippy = Cmd::cargo(CLIPPY);
+    steps.run("clippy", shares.clippy, &clippy.to_string(), || {
+        pass(&clippy)
+    })
+}
+
+fn pass(cmd: &Cmd) -> Result<()> {
+    match cmd.run()?.is_success() {
+        true => Ok(()),
+        false => bail!("`{cmd}` failed"),
+    }
 }

@@ -33,7 +33,7 @@ impl Command {
     pub(crate) fn run(&self) -> Result<ExitCode> {
         match self {
             Self::Setup(command) => command.run(),
-            Self::Test(command) => Ok(command.run()),
+            Self::Test(command) => command.run(),
             Self::Lint(command) => Ok(command.run()),
             Self::Sim(command) => command.run(),
             Self::Torture(command) => command.run(),

@@ -1,6 +1,7 @@
 //! `cargo xtask replay`: real commits as parallel tasks of the real daemon.
 
-use crate::commands::torture::{self, Profile};
+use crate::commands::torture;
+use crate::programs::Profile;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::process::ExitCode;

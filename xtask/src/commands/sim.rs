@@ -1,10 +1,10 @@
-//! `cargo xtask sim`: the deterministic simulation, optimised.
+//! `cargo xtask sim`: the deterministic simulation.
 //!
 //! It knows none of the simulation's options: all of them pass through.
 
-use crate::process::Cmd;
+use crate::programs::{self, Profile};
 use anyhow::Result;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Run the simulation, e.g. `cargo xtask sim --seeds 1000`
@@ -20,18 +20,12 @@ pub(crate) struct Sim {
 
 impl Sim {
     pub(crate) fn run(&self) -> Result<ExitCode> {
-        Ok(command(&self.args).run()?.into())
+        programs::run("woodward-sim", "cargo xtask sim", &self.args, Profile::Dev)
     }
-}
-
-/// The simulation with these arguments.
-pub(crate) fn command<A: AsRef<OsStr>>(arguments: &[A]) -> Cmd {
-    Cmd::cargo(&["run", "--release", "--locked", "-p", "woodward-sim", "--"]).args(arguments)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::command;
     use crate::Cli;
     use crate::commands::Command;
     use clap::Parser;
@@ -50,13 +44,5 @@ mod tests {
             };
             assert_eq!(sim.args, arguments);
         }
-    }
-
-    #[test]
-    fn it_is_run_optimised_and_locked() {
-        assert_eq!(
-            command(&["--seeds", "5"]).to_string(),
-            "cargo run --release --locked -p woodward-sim -- --seeds 5"
-        );
     }
 }

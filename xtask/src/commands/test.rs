@@ -2,19 +2,24 @@
 //!
 //! CI must never run anything that this does not.
 
-use crate::commands::torture::{self, Profile};
-use crate::commands::{lint, setup, sim};
-use crate::steps::{self, Step};
+use crate::agents;
+use crate::cache::{self, Cache};
+use crate::capabilities::Capabilities;
+use crate::commands::{lint, setup};
+use crate::load::Load;
+use crate::output;
+use crate::process::{Cmd, repository_root, target_directory};
+use crate::runner::{self, Build, Group, Job, Retry, SharedPostgres};
+use crate::steps::{Failed, Share, Steps};
+use anyhow::{Context as _, Result, bail};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-const SIM_SEEDS: &str = "20000";
-const KILLS: &[&str] = &["--kills", "60"];
-const KILLS_POSTGRES: &[&str] = &["--postgres", "--kills", "40", "--stops", "3"];
 
 /// Run everything that CI runs: setup, lint, tests, real agents, simulation, torture
 ///
-/// Stops at the first step that fails and shows the command to run it again. A test that fails is run
-/// once more, alone; one that passes then is named FLAKY in the last lines.
+/// Sources are copied to the user's cache and built there, so that a fresh clone does not build
+/// everything again. Each step has a share of the time that all may take. A test that fails is run once
+/// more, alone; one that passes then is reported as FLAKY. Results are also written as junit.xml.
 #[derive(clap::Args)]
 pub(crate) struct Test {
     /// Only this part
@@ -24,6 +29,26 @@ pub(crate) struct Test {
     /// Leave out the agents, the simulation and the torture, for the loop while you work
     #[arg(long)]
     fast: bool,
+
+    /// Run the process and end-to-end tests this often; one that fails once has failed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: Option<u32>,
+
+    /// Keep all cores busy meanwhile
+    #[arg(long, requires = "repeat")]
+    load: bool,
+
+    /// Only tests whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+
+    /// Build in this clone and not in the user's cache
+    #[arg(long)]
+    in_place: bool,
+
+    /// Where the results go [default: target/test-results]
+    #[arg(long, value_name = "DIR", hide = true)]
+    results: Option<PathBuf>,
 }
 
 /// A part that can be run alone.
@@ -34,61 +59,185 @@ enum Only {
 }
 
 impl Test {
-    pub(crate) fn run(&self) -> ExitCode {
-        steps::run(&match self.only {
-            Some(Only::Agents) => agents(),
-            None => self.all(),
+    pub(crate) fn run(&self) -> Result<ExitCode> {
+        let results = match &self.results {
+            Some(results) => results.clone(),
+            None => target_directory().join("test-results"),
+        };
+        if !self.in_place
+            && let Some(cache) = Cache::open()?
+        {
+            return run_in(&cache, &results);
+        }
+        Ok(match self.run_here(&results) {
+            Ok(code) => code,
+            Err(Failed) => ExitCode::FAILURE,
         })
     }
 
-    fn all(&self) -> Vec<Step> {
-        let mut steps = vec![Step::here(
-            "setup",
-            "cargo xtask setup",
-            setup::install_missing,
-        )];
-        steps.extend(lint::steps());
-        steps.push(Step::tests("test", &["test", "--workspace", "--locked"]));
-        if !self.fast {
-            steps.extend(agents());
-            steps.push(Step::child("sim", sim::command(&["--seeds", SIM_SEEDS])));
-            let torture = |name, arguments| torture::command(name, arguments, Profile::Dev);
-            steps.extend([
-                Step::child("build", torture::build(Profile::Dev)),
-                Step::child("stampede", torture("stampede", &[])),
-                Step::child("torture", torture("torture", KILLS)),
-                Step::child("torture", torture("torture", KILLS_POSTGRES)),
-            ]);
+    fn run_here(&self, results: &Path) -> Result<ExitCode, Failed> {
+        let shares = self.shares();
+        let mut steps = Steps::new();
+        let setup = "cargo xtask setup";
+        steps.run("setup", shares.setup, setup, setup::install_missing)?;
+        let is_linted = self.only.is_none() && self.repeat.is_none() && self.filter.is_none();
+        if is_linted {
+            lint::run_cheap(&mut steps, shares.lint)?;
         }
-        steps
+        let needs_agents = !self.fast && self.repeat.is_none();
+        let report = std::thread::scope(|scope| {
+            // Installing mostly waits for the network, building for the processors.
+            let installed = needs_agents.then(|| scope.spawn(setup::install_agents));
+            let rerun = runner::build_command().to_string();
+            let build = steps.run("build", shares.build, &rerun, runner::build)?;
+            if is_linted {
+                lint::run_clippy(&mut steps, shares.lint)?;
+            }
+            if let Some(installed) = installed {
+                steps.run("agents", shares.agents, setup, || {
+                    let joined = installed.join();
+                    joined.unwrap_or_else(|_| bail!("the installation panicked"))
+                })?;
+            }
+            let rerun = "cargo xtask test --in-place";
+            steps.run("tests", shares.tests, rerun, || self.tests(&build, results))
+        });
+        report?;
+        Ok(steps.finish())
+    }
+
+    /// Runs the tests that were asked for.
+    fn tests(&self, build: &Build, results: &Path) -> Result<()> {
+        let postgres = SharedPostgres::start(build.program("hold-postgres")?)?;
+        let mut jobs = build.jobs()?;
+        if !self.fast {
+            jobs.extend(programs(build)?);
+        }
+        jobs.retain(|job| self.is_asked_for(job));
+        if jobs.is_empty() {
+            bail!("no test has such a name");
+        }
+        let capabilities = Capabilities::new(results)?;
+        for job in &mut jobs {
+            job.variables.push(postgres.variable());
+            job.variables.push(capabilities.variable());
+        }
+        let _load = match self.load {
+            true => Some(Load::start().context("cannot start the load")?),
+            false => None,
+        };
+        let retry = match self.repeat {
+            Some(_) => Retry::Never,
+            None => Retry::Once,
+        };
+        for round in 1..=self.repeat.unwrap_or(1) {
+            if let Some(rounds) = self.repeat {
+                output::narrate(&format!("round {round} of {rounds}"));
+            }
+            let report = runner::run(&jobs, results, retry)?;
+            report.show();
+            if !report.is_success() {
+                bail!("tests failed");
+            }
+        }
+        if jobs.iter().any(|job| job.group == Group::Agents) {
+            output::answer(&capabilities.table(build)?);
+        }
+        output::answer(&format!("results: {}", results.join("junit.xml").display()));
+        Ok(())
+    }
+
+    fn is_asked_for(&self, job: &Job) -> bool {
+        let group = match (self.only, self.repeat) {
+            (Some(Only::Agents), _) => job.group == Group::Agents,
+            (None, Some(_)) => matches!(job.group, Group::Process | Group::EndToEnd),
+            (None, None) if self.fast => job.group != Group::Agents,
+            (None, None) => true,
+        };
+        let named = self.filter.as_deref();
+        group && named.is_none_or(|text| job.id.contains(text))
+    }
+
+    /// The whole has 12 minutes when an earlier run left its build and the agents, and 35 on an empty
+    /// machine.
+    fn shares(&self) -> Shares {
+        let is_whole =
+            !self.fast && self.only.is_none() && self.repeat.is_none() && self.filter.is_none();
+        if !is_whole {
+            return Shares::all(|_, _| Share::Unlimited);
+        }
+        let is_warm = agents::are_installed() && cache::has_built_tests(repository_root());
+        Shares::all(|warm, cold| {
+            Share::Seconds(match is_warm {
+                true => warm,
+                false => cold,
+            })
+        })
     }
 }
 
-/// The tests with the real agent programs. They are no part of `cargo test`, which must not need
-/// gigabytes of programs.
-fn agents() -> Vec<Step> {
-    vec![
-        Step::here("install", "cargo xtask setup", setup::install_agents),
-        Step::tests(
-            "agents",
-            &["test", "-p", "woodward", "--test", "agents", "--locked"],
+/// What each step may take.
+struct Shares {
+    setup: Share,
+    build: Share,
+    lint: lint::Shares,
+    agents: Share,
+    tests: Share,
+}
+
+impl Shares {
+    /// Seconds with the caches of an earlier run, and from an empty machine.
+    fn all(share: impl Fn(u64, u64) -> Share) -> Self {
+        Self {
+            setup: share(10, 180),
+            build: share(180, 540),
+            lint: lint::Shares {
+                format: share(10, 10),
+                clippy: share(90, 240),
+                deps: share(10, 120),
+            },
+            agents: share(5, 300),
+            tests: share(415, 710),
+        }
+    }
+}
+
+/// Runs this command again where the cache is, with all its arguments.
+fn run_in(cache: &Cache, results: &Path) -> Result<ExitCode> {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let again = Cmd::cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--"])
+        .args(&arguments)
+        .args(&["--in-place", "--results"])
+        .args(&[results])
+        .without("CARGO_TARGET_DIR")
+        .directory(cache.sources());
+    output::narrate(&format!("building in {}", cache.sources().display()));
+    Ok(again.run()?.into())
+}
+
+/// What is run beside the tests: the simulation and the torture.
+fn programs(build: &Build) -> Result<Vec<Job>> {
+    let sim = build.program("woodward-sim")?;
+    let torture = build.program("woodward-torture")?;
+    let job = |group, program: &Path, name: &str, arguments: &str| Job {
+        id: format!("xtask {name}"),
+        group,
+        program: program.to_owned(),
+        arguments: arguments.split(' ').map(Into::into).collect(),
+        directory: repository_root().to_owned(),
+        variables: Vec::new(),
+        rerun: format!("cargo xtask {arguments}"),
+    };
+    let mut simulation = job(Group::Simulation, sim, "simulation", "--seeds 20000");
+    simulation.rerun = "cargo xtask sim --seeds 20000".to_owned();
+    let torture = |name, arguments| job(Group::Torture, torture, name, arguments);
+    Ok(vec![
+        simulation,
+        torture("stampede", "stampede"),
+        torture("torture", "torture --kills 60"),
+        torture(
+            "torture on PostgreSQL",
+            "torture --postgres --kills 40 --stops 3",
         ),
-        Step::tests(
-            "terminal",
-            &["test", "-p", "woodward", "--test", "terminal", "--locked"],
-        ),
-        Step::tests(
-            "adapters",
-            &[
-                "test",
-                "-p",
-                "woodward-agents",
-                "--test",
-                "streams",
-                "--test",
-                "peers",
-                "--locked",
-            ],
-        ),
-    ]
+    ])
 }

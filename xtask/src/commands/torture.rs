@@ -1,28 +1,11 @@
 //! `cargo xtask torture` and `cargo xtask stampede`: the real daemon, killed and overrun.
 //!
-//! The daemon and its torturer are built together, so that both come from the same sources. This
-//! knows none of their options: all of them pass through.
+//! It knows none of their options: all of them pass through.
 
-use crate::process::{Cmd, target_directory};
+use crate::programs::{self, Profile};
 use anyhow::Result;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
-
-/// Which build is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Profile {
-    Dev,
-    Release,
-}
-
-impl Profile {
-    const fn directory(self) -> &'static str {
-        match self {
-            Self::Dev => "debug",
-            Self::Release => "release",
-        }
-    }
-}
 
 /// Kill daemon, supervisors, agents and git at random moments, e.g. `cargo xtask torture --kills 200`
 ///
@@ -58,38 +41,17 @@ impl Stampede {
     }
 }
 
-/// Builds both programs and runs the torturer's command.
+/// Runs one of the torture program's commands.
 pub(crate) fn run(name: &str, arguments: &[OsString], profile: Profile) -> Result<ExitCode> {
-    let built = build(profile).run()?;
-    if !built.is_success() {
-        return Ok(built.into());
-    }
-    Ok(command(name, arguments, profile).run()?.into())
-}
-
-/// One build of both: built apart, they would be built with other features of the same crates.
-pub(crate) fn build(profile: Profile) -> Cmd {
-    let build = Cmd::cargo(&["build", "--locked", "--workspace", "--bins"]);
-    match profile {
-        Profile::Dev => build,
-        Profile::Release => build.args(&["--release"]),
-    }
-}
-
-/// The torturer's command, once both are built.
-pub(crate) fn command<A: AsRef<OsStr>>(name: &str, arguments: &[A], profile: Profile) -> Cmd {
-    let program = target_directory()
-        .join(profile.directory())
-        .join("woodward-torture");
-    Cmd::new(&program.to_string_lossy())
-        .args(&[name])
-        .args(arguments)
-        .shown_as("cargo xtask")
+    let name = OsStr::new(name);
+    let arguments: Vec<&OsStr> = std::iter::once(name)
+        .chain(arguments.iter().map(OsString::as_os_str))
+        .collect();
+    programs::run("woodward-torture", "cargo xtask", &arguments, profile)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Cli;
     use crate::commands::Command;
     use clap::Parser;
@@ -103,12 +65,5 @@ mod tests {
             };
             assert_eq!(torture.args, arguments);
         }
-    }
-
-    #[test]
-    fn it_is_shown_as_what_to_type() {
-        let torture = command("torture", &["--kills", "5"], Profile::Dev);
-        assert_eq!(torture.to_string(), "cargo xtask torture --kills 5");
-        assert!(build(Profile::Release).to_string().ends_with("--release"));
     }
 }

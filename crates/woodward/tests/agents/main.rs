@@ -27,7 +27,7 @@ fn main() {
         Ok(programs) => Arc::new(programs),
         Err(error) => panic!("{error}"),
     };
-    let table = Arc::new(Table::default());
+    let table = Arc::new(Table::load());
     let mut trials = Vec::new();
     let each: [(&str, Case); 5] = [
         (

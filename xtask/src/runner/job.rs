@@ -1,0 +1,110 @@
+//! What can be run: one test, or one program such as the simulation.
+//!
+//! The tables here say what each group of tests needs. They decide nothing about results.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Units of one core. A test that mostly waits takes fewer.
+pub(crate) const CORE: usize = 4;
+
+/// One process to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    /// `package::binary test`, unique in a run.
+    pub(crate) id: String,
+    pub(crate) group: Group,
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) directory: PathBuf,
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// What a person types to run it again.
+    pub(crate) rerun: String,
+}
+
+/// Tests of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// Functions, without processes.
+    Unit,
+    /// Real databases, git and processes, without the daemon.
+    Process,
+    /// The real program and its daemon.
+    EndToEnd,
+    /// The real agent programs.
+    Agents,
+    /// The deterministic simulation.
+    Simulation,
+    /// The daemon, killed at random moments.
+    Torture,
+}
+
+impl Group {
+    /// All, in the order of the table.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Unit,
+        Self::Process,
+        Self::EndToEnd,
+        Self::Agents,
+        Self::Simulation,
+        Self::Torture,
+    ];
+
+    /// The group of a test binary.
+    pub(crate) fn of(package: &str, binary: &str) -> Self {
+        match (package, binary) {
+            ("woodward", "agents" | "terminal") => Self::Agents,
+            ("woodward-agents", "peers" | "streams") => Self::Agents,
+            ("woodward", "cli" | "demo" | "e2e" | "review") => Self::EndToEnd,
+            ("woodward-agents", "scripts") => Self::Process,
+            ("woodward-engine", "git_real" | "radar" | "supervise") => Self::Process,
+            ("woodward-engine", "woodward_engine") => Self::Process,
+            ("woodward-store" | "woodward-notify" | "woodward-testkit", _) => Self::Process,
+            _ => Self::Unit,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Unit => "unit",
+            Self::Process => "process",
+            Self::EndToEnd => "end-to-end",
+            Self::Agents => "agents",
+            Self::Simulation => "simulation",
+            Self::Torture => "torture",
+        }
+    }
+
+    /// How much of the machine one of them takes, in units of which a core has [`CORE`].
+    pub(crate) const fn units(self) -> usize {
+        match self {
+            Self::Unit => 2,
+            Self::Process | Self::EndToEnd | Self::Agents => 1,
+            Self::Simulation => CORE,
+            Self::Torture => 2,
+        }
+    }
+
+    /// When one of them hangs.
+    pub(crate) const fn limit(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Unit | Self::Process => 120,
+            Self::EndToEnd | Self::Agents => 240,
+            Self::Simulation | Self::Torture => 900,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Group;
+
+    #[test]
+    fn tests_with_agents_are_told_from_those_of_the_adapters() {
+        assert_eq!(Group::of("woodward", "agents"), Group::Agents);
+        assert_eq!(Group::of("woodward-agents", "streams"), Group::Agents);
+        assert_eq!(Group::of("woodward-agents", "scripts"), Group::Process);
+        assert_eq!(Group::of("woodward-agents", "woodward_agents"), Group::Unit);
+    }
+}
