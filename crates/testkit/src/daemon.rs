@@ -8,9 +8,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 
 use crate::patience::until;
+use crate::process;
 
 /// The variable that names a state directory, and by which its processes are found.
 const STATE_DIR: &str = "WOODWARD_STATE_DIR";
@@ -92,6 +93,11 @@ impl TestDaemon {
     /// The state directory. The daemon makes it.
     pub fn state(&self) -> PathBuf {
         self.home.path().join("state")
+    }
+
+    /// The daemon's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.state().join("woodward.sock")
     }
 
     /// The program with its environment, in a directory.
@@ -196,31 +202,13 @@ impl TestDaemon {
     /// # Panics
     /// When there is no process table.
     pub fn processes(&self) -> Vec<Pid> {
-        let entry = format!("{STATE_DIR}={}", self.state().display());
-        std::fs::read_dir("/proc")
-            .expect("a process table")
-            .filter_map(|found| found.ok()?.file_name().to_str()?.parse::<i32>().ok())
-            .filter(|pid| {
-                let environment = std::fs::read(format!("/proc/{pid}/environ"));
-                environment.is_ok_and(|all| {
-                    all.split(|byte| *byte == 0)
-                        .any(|one| one == entry.as_bytes())
-                })
-            })
-            .filter_map(Pid::from_raw)
-            .collect()
+        process::with_variable(STATE_DIR, &self.state().display().to_string())
     }
 }
 
 impl Drop for TestDaemon {
     fn drop(&mut self) {
-        until("no process of this test is left", || {
-            let left = self.processes();
-            for pid in &left {
-                let _ = kill_process(*pid, Signal::KILL);
-            }
-            left.is_empty()
-        });
+        process::kill_all(|| self.processes());
     }
 }
 

@@ -3,10 +3,19 @@
 use std::time::{Duration, Instant};
 
 /// How long anything may take on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(180);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 /// How long an agent program may take on a busy machine; several start at once.
 pub const AGENT_PATIENCE: Duration = Duration::from_secs(180);
-const PAUSE: Duration = Duration::from_millis(10);
+/// Between two looks, at least and at most.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// A pause is this part of what was waited so far: a look costs little, and little is waited too long.
+const PAUSE_PART: u32 = 16;
+
+/// The pause before the next look, after so much time.
+pub(crate) fn pause(waited: Duration) -> Duration {
+    (waited / PAUSE_PART).clamp(PAUSE_MIN, PAUSE_MAX)
+}
 
 /// Waits until `look` finds something.
 ///
@@ -29,14 +38,16 @@ pub fn holds(mut look: impl FnMut() -> bool) -> bool {
     seek(DEADLINE, || look().then_some(())).is_some()
 }
 
-fn seek<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + patience;
+/// What `look` finds, if it finds something in time. For what is in files and processes, which nobody
+/// announces; [`crate::TestProject`] waits for events instead.
+pub(crate) fn seek<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let begun = Instant::now();
     loop {
         let found = look();
-        if found.is_some() || Instant::now() >= deadline {
+        if found.is_some() || begun.elapsed() >= patience {
             return found;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause(begun.elapsed()));
     }
 }
 

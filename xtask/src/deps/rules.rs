@@ -9,7 +9,7 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
     ("woodward-notify", &["woodward-core"]),
     ("woodward-sim", &["woodward-core"]),
     ("woodward-symbols", &[]),
-    ("woodward-testkit", &["woodward-api"]),
+    ("woodward-testkit", &["woodward-api", "woodward-core"]),
     (
         "woodward-engine",
         &[

@@ -318,7 +318,7 @@ fn a_plain_command_is_told_what_was_said_to_earlier_runs() {
         scene.ok(&["reject", "login", "-m", words]);
     }
     let runs = || scene.show("login").runs.len();
-    until("the last run is over", || runs() == 4);
+    scene.until("the last run is over", || runs() == 4);
     scene.wait("login", "review");
     let told = std::fs::read_to_string(told).expect("told");
     let at = |words: &str| {
@@ -347,8 +347,8 @@ fn the_days_budget_stops_a_running_agent_and_loses_none_of_its_work() {
         ),
     );
     let agent = scene.number("agent");
-    until("it is paused", || {
-        let task = scene.show("greedy").task;
+    scene.until("it is paused", || {
+        let task = scene.task("greedy");
         task.state.as_str() == "paused" && task.attention.reason.contains("1100 of 1000 tokens")
     });
     until("it is gone", || !lives(agent));

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use woodward_core::StateKind;
-use woodward_testkit::patience::until;
 use woodward_testkit::repo::git;
 
 use crate::scene::Scene;
@@ -129,7 +128,7 @@ gates:
     scene.seen("working");
     scene.seen("gating");
     scene.seen("preparing");
-    until("every task is where its name says", || {
+    scene.until("every task is where its name says", || {
         scene.status().iter().all(|task| {
             task.state.as_str() == task.name.as_str()
                 && (task.state != StateKind::Landing || task.held.is_some())

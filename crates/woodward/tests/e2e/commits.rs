@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use woodward_testkit::patience::until;
-
 use crate::scene::Scene;
 
 /// An agent's work with commit messages of its own.
@@ -20,8 +18,8 @@ fn log(scene: &Scene, format: &str) -> String {
 /// Why a task's landing waits.
 fn held(scene: &Scene, task: &str, word: &str) -> String {
     let mut reason = String::new();
-    until(&format!("{task} waits: {word}"), || {
-        reason = scene.show(task).task.attention.reason;
+    scene.until(&format!("{task} waits: {word}"), || {
+        reason = scene.task(task).attention.reason;
         reason.contains(word)
     });
     reason
@@ -328,7 +326,7 @@ fn a_landing_that_cannot_be_finished_is_tried_less_and_less_often() {
             .matches("a landing was under way")
             .count()
     };
-    until("it was tried again twice", || attempts() >= 2);
+    scene.until("it was tried again twice", || attempts() >= 2);
     assert!(
         begun.elapsed() >= Duration::from_secs(8),
         "{:?}",

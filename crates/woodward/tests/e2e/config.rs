@@ -2,7 +2,6 @@
 
 use woodward_api::{CheckState, Diagnosis};
 use woodward_testkit::TestRepo;
-use woodward_testkit::patience::until;
 
 use crate::scene::{SHELL_AGENT, Scene};
 
@@ -197,7 +196,7 @@ fn a_file_that_goes_wrong_under_running_tasks_loses_nothing() {
         &[("woodward.yaml", "orchestrator: { agnet: shell }\n")],
     );
     scene.give("go");
-    until("status tells of it", || {
+    scene.until("status tells of it", || {
         let status = scene.run(&["status"]);
         assert_ne!(status.code, 70, "{status:?}");
         status.stderr.contains("agnet") || status.stdout.contains("agnet")

@@ -200,7 +200,7 @@ fn a_full_log_is_put_aside() {
     let log = scene.daemon.state().join("daemon.log");
     std::fs::write(&log, vec![b'x'; 5 << 20]).unwrap();
     scene.ok(&["up"]);
-    until("the log was put aside", || {
+    scene.until("the log was put aside", || {
         scene.daemon.state().join("daemon.log.1").exists()
     });
     let text = std::fs::read_to_string(&log).unwrap();

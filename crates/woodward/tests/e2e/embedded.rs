@@ -2,7 +2,6 @@
 
 use woodward_api::ReactionEntry;
 use woodward_core::attention::Level;
-use woodward_testkit::patience::until;
 
 use crate::events::Ci;
 use crate::reactions;
@@ -74,7 +73,7 @@ fn an_embedded_repository_is_held_and_its_files_can_be_added() {
         let args = ["embedded", "one", "--submodule", "--url", url];
         scene.refused(&args, 2, &["can't be a submodule's URL"]);
     }
-    assert_eq!(scene.show("one").task.state.to_string(), "review");
+    assert_eq!(scene.task("one").state.to_string(), "review");
     assert_eq!(landed(&scene), [""; 0]);
 
     let ran = scene.type_in(add);
@@ -167,7 +166,7 @@ fn a_repository_without_a_commit_is_held_with_the_rest_of_the_work() {
             &script,
         );
         scene.kill_daemon();
-        let attention = scene.show("one").task.attention;
+        let attention = scene.task("one").attention;
         let said = "contains a git repository of its own in lib/";
         assert!(attention.reason.starts_with(said), "{attention:?}");
         scene.refused(&["merge", "one"], 1, &["in lib/"]);
@@ -199,12 +198,12 @@ fn no_rule_lands_an_embedded_repository() {
     );
     let scene = held(rules, &script);
     let said = "contains a git repository of its own in lib/";
-    assert!(scene.show("one").task.attention.reason.starts_with(said));
+    assert!(scene.task("one").attention.reason.starts_with(said));
     let ci = Ci::of(&scene);
     let commit = reactions::head(&scene, "one");
     let body = format!(r#"{{"event":"approved-and-green","task":"one","commit":"{commit}"}}"#);
     assert_eq!(ci.post(&body).status, 202);
-    until("the rule was refused", || {
+    scene.until("the rule was refused", || {
         let log = reactions::log(&scene, "one");
         let refused = |entry: &ReactionEntry| {
             let outcome = entry.outcome.as_deref().unwrap_or_default();
@@ -212,12 +211,12 @@ fn no_rule_lands_an_embedded_repository() {
         };
         log.iter().any(refused)
     });
-    assert_eq!(scene.show("one").task.state.as_str(), "review");
+    assert_eq!(scene.task("one").state.as_str(), "review");
     scene.ok(&["embedded", "one", "--add-files"]);
     // The one inside is found when its files are added.
     let inner = "contains a git repository of its own in lib/inner/";
-    until("the second one is found", || {
-        let shown = scene.show("one").task;
+    scene.until("the second one is found", || {
+        let shown = scene.task("one");
         shown.state.as_str() == "review" && shown.attention.reason.starts_with(inner)
     });
     assert_eq!(landed(&scene), [""; 0]);

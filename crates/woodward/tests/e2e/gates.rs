@@ -1,7 +1,5 @@
 //! Verified, or not done: what gates say, and what follows from it.
 
-use woodward_testkit::patience::until;
-
 use crate::scene::Scene;
 
 /// Prints what pytest prints; `result.txt` says what fails.
@@ -37,8 +35,8 @@ fn two_fix_cycles_repair_it_and_a_kill_between_them_changes_nothing() {
         stage.display()
     );
     scene.create("cart", &script);
-    until("the first fix cycle runs", || {
-        looks(&scene, "cart").len() == 1 && scene.show("cart").task.state.as_str() == "working"
+    scene.until("the first fix cycle runs", || {
+        looks(&scene, "cart").len() == 1 && scene.task("cart").state.as_str() == "working"
     });
     scene.kill_daemon();
     scene.give("go");
@@ -344,9 +342,9 @@ fn a_rule_lands_nothing_on_a_branch_that_fails_itself() {
     // Somebody breaks the branch while the agents work; the tasks' own results are fine.
     scene.repo.commit("break it", &[("result.txt", "old\n")]);
     scene.give("go");
-    let held = |name: &str| scene.show(name).task.held.unwrap_or_default();
+    let held = |name: &str| scene.task(name).held.unwrap_or_default();
     for name in ["cart", "desk"] {
-        until("it waits for a person", || {
+        scene.until("it waits for a person", || {
             held(name).contains("`main` itself fails: test")
         });
     }

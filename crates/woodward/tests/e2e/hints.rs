@@ -149,11 +149,11 @@ fn conversing(keys: &str) -> Scene {
 }
 
 fn state(scene: &Scene, task: &str) -> String {
-    scene.show(task).task.state.to_string()
+    scene.task(task).state.to_string()
 }
 
 fn attention(scene: &Scene, task: &str) -> String {
-    scene.show(task).task.attention.command.unwrap_or_default()
+    scene.task(task).attention.command.unwrap_or_default()
 }
 
 /// A project whose agent's program runs in a terminal and asks whether to trust worktrees.
@@ -284,7 +284,7 @@ fn scenario(kind: CommandKind) {
                 agent: word("codex"),
             };
             hinted(&scene, &written, command).works();
-            assert_eq!(scene.show("fix-login").task.agent, "codex");
+            assert_eq!(scene.task("fix-login").agent, "codex");
         }
         CommandKind::CreateRevert => {
             let (scene, _) = built_upon();
@@ -350,7 +350,7 @@ fn scenario(kind: CommandKind) {
             let ran = scene.ok(&["prompt", "one", "echo hello; echo 1 > one.txt"]);
             let command = NextCommand::LogsFollow { task: one() };
             let hint = hinted(&scene, &ran.stderr, command);
-            until("a run begins", || !scene.show("one").runs.is_empty());
+            scene.until("a run begins", || !scene.show("one").runs.is_empty());
             let ran = hint.works();
             assert!(ran.stdout.contains("hello"), "{ran:#?}");
         }
@@ -411,8 +411,8 @@ fn scenario(kind: CommandKind) {
             scene.seen("works");
             scene.repo.commit("break the branch", &[("broken", "")]);
             scene.give("go");
-            let held = || scene.show("one").task.held.unwrap_or_default();
-            until("it waits for a person", || held().contains("itself fails"));
+            let held = || scene.task("one").held.unwrap_or_default();
+            scene.until("it waits for a person", || held().contains("itself fails"));
             hinted(&scene, &held(), NextCommand::Approve { task: one() }).works();
             scene.lands_by_itself("one");
         }
@@ -445,7 +445,7 @@ fn scenario(kind: CommandKind) {
             let scene = reviewed();
             let ran = scene.refused(&["reject", "one"], 2, &["what should change"]);
             hinted(&scene, &ran.stderr, NextCommand::Reject { task: one() }).works();
-            until("an agent has it again", || scene.show("one").runs.len() > 1);
+            scene.until("an agent has it again", || scene.show("one").runs.len() > 1);
         }
         CommandKind::RejectWithComments => {
             let scene = reviewed();
@@ -470,7 +470,7 @@ fn scenario(kind: CommandKind) {
             scene.failed("one");
             let command = NextCommand::Retry { task: one() };
             hinted(&scene, &attention(&scene, "one"), command).works();
-            until("it ran again", || scene.show("one").runs.len() > 1);
+            scene.until("it ran again", || scene.show("one").runs.len() > 1);
         }
         CommandKind::Resume => {
             let scene = working();
@@ -534,7 +534,7 @@ fn scenario(kind: CommandKind) {
                 without: Dependencies(vec![base]),
             };
             let line = command.to_string();
-            until("it is blocked", || attention(&scene, "one") == line);
+            scene.until("it is blocked", || attention(&scene, "one") == line);
             hinted(&scene, &attention(&scene, "one"), command).works();
             scene.wait("one", "review");
         }
@@ -558,7 +558,7 @@ fn scenario(kind: CommandKind) {
         }
         CommandKind::AttachTakeover => {
             let scene = conversing("    resume: [\"{session}\"]\n");
-            until("its conversation is known", || {
+            scene.until("its conversation is known", || {
                 scene.show("one").runs[0].session.is_some()
             });
             let attached = running(&scene, &NextCommand::Attach { task: one() }.to_string());
@@ -644,7 +644,7 @@ fn scenario(kind: CommandKind) {
                 scene.wait(name, "review");
             }
             let conflicts = || scene.ok(&["conflicts"]).stdout;
-            until("more files than are shown conflict", || {
+            scene.until("more files than are shown conflict", || {
                 conflicts().contains(" more: ")
             });
             let ran = hinted(&scene, &conflicts(), NextCommand::ConflictsJson).works();
@@ -817,7 +817,7 @@ fn a_failing_setup_says_what_to_repair() {
     assert!(why.contains("test -e ../../stage/ready"), "{why}");
     assert!(!why.contains("doctor"), "{why}");
     scene.give("ready");
-    let others = scene.show("one").task.attention.alternatives.join("\n");
+    let others = scene.task("one").attention.alternatives.join("\n");
     hinted(&scene, &others, NextCommand::Retry { task: one() }).works();
     scene.wait("one", "review");
 }

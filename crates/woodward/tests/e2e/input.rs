@@ -73,7 +73,7 @@ fn a_prompt_of_only_spaces_is_none() {
     scene.refused(&["create", "one", "-p", " \t\n "], 2, &["empty"]);
     scene.ok(&["create", "one"]);
     scene.refused(&["prompt", "one", "   "], 2, &["empty"]);
-    assert_eq!(scene.show("one").task.state.as_str(), "draft");
+    assert_eq!(scene.task("one").state.as_str(), "draft");
 }
 
 #[test]
@@ -98,8 +98,14 @@ fn an_unknown_task_brings_the_nearest_names() {
         scene.refused(command, 5, &["auth-api"]);
     }
     scene.refused(&["show", "dash"], 5, &["dashboard-ui", "dashboard-old"]);
-    assert_eq!(scene.show("aut").task.name.as_str(), "auth-api");
+    assert_eq!(named(&scene, "aut"), "auth-api");
     scene.refused(&["create", "auth-api"], 2, &["auth-api"]);
+}
+
+/// The task that the command line finds by what was typed.
+fn named(scene: &Scene, given: &str) -> String {
+    let shown: woodward_api::TaskDetail = scene.json(&["show", given]);
+    shown.task.name.to_string()
 }
 
 #[test]
@@ -107,9 +113,9 @@ fn tasks_answer_to_prefix_id_branch_dot_and_dash() {
     let scene = Scene::new("");
     scene.create("fix-login", "echo x > x\nexit 0");
     scene.wait("fix-login", "review");
-    let id = scene.show("fix-login").task.id.to_string();
+    let id = scene.task("fix-login").id.to_string();
     for given in ["fix-login", "fix", &id, "woodward/fix-login/1", "-"] {
-        assert_eq!(scene.show(given).task.name.as_str(), "fix-login", "{given}");
+        assert_eq!(named(&scene, given), "fix-login", "{given}");
     }
     let here = scene.worktree("fix-login");
     let ran = scene.daemon.run(&here, &["show", "."]);
@@ -207,7 +213,7 @@ fn a_used_up_budget_is_raised_by_the_command_that_is_shown() {
     scene.wait("one", "paused");
     let ran = scene.refused(&["resume", "one"], 13, &["150 of 100 tokens used"]);
     assert!(ran.stderr.contains("woodward.yaml"), "{ran:?}");
-    let command = scene.show("one").task.attention.command.unwrap();
+    let command = scene.task("one").attention.command.unwrap();
     assert_eq!(command, "woodward resume one --budget tokens=300");
     assert_eq!(ran.hinted("resume"), command, "{ran:?}");
     let less = ["resume", "one", "--budget", "tokens=120"];

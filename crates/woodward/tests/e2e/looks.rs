@@ -1,8 +1,5 @@
 //! Looks of gates that outlive the daemon that began them, and those that were ended and begun again.
 
-use woodward_api::QueueView;
-use woodward_testkit::patience::until;
-
 use crate::scene::{SHELL_AGENT, Scene};
 
 /// Takes its time once `slow` is there, and wants to find then what it left when it began.
@@ -35,7 +32,7 @@ fn looks(scene: &Scene) -> usize {
 }
 
 fn until_looks(scene: &Scene, count: usize) {
-    until(&format!("{count} looks"), || looks(scene) >= count);
+    scene.until(&format!("{count} looks"), || looks(scene) >= count);
 }
 
 #[test]
@@ -54,7 +51,7 @@ fn a_look_at_merged_entries_goes_on_without_its_daemon() {
     scene.ok(&["queue", "thaw"]);
     until_looks(&scene, 1);
     let looked_at = || -> Vec<Vec<String>> {
-        let queue: QueueView = scene.json(&["queue"]);
+        let queue = scene.queue();
         let looks = queue.branches.into_iter().flat_map(|branch| branch.looks);
         let names = |look: Vec<_>| look.iter().map(ToString::to_string).collect();
         looks.map(names).collect()
@@ -62,7 +59,7 @@ fn a_look_at_merged_entries_goes_on_without_its_daemon() {
     let before = looked_at();
     for _ in 0..2 {
         scene.kill_daemon();
-        until("the look is taken up", || looked_at() == before);
+        scene.until("the look is taken up", || looked_at() == before);
     }
     scene.give("go");
     for name in names {
@@ -83,8 +80,8 @@ fn a_look_at_a_task_goes_on_without_its_daemon_and_finds_its_files() {
     scene.kill_daemon();
     // When a new one is that far, the next daemon has long taken up the others.
     scene.create("late", &script("late"));
-    until("it is verified", || {
-        scene.show("late").task.state.as_str() == "verifying"
+    scene.until("it is verified", || {
+        scene.task("late").state.as_str() == "verifying"
     });
     scene.give("go");
     scene.wait("one", "review");
@@ -164,7 +161,7 @@ fn the_output_of_a_gate_that_did_not_really_run_can_be_read() {
     scene.wait("one", "review");
     scene.repo.commit("bare", &[("bare", "")]);
     scene.ok(&["merge", "one"]);
-    until("it is known", || {
+    scene.until("it is known", || {
         let gates = scene.show("one").merged_gates;
         gates.iter().any(|gate| gate.verdict == "broken")
     });

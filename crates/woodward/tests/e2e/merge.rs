@@ -1,7 +1,5 @@
 //! Landing, as a person sees it.
 
-use woodward_testkit::patience::until;
-
 use crate::scene::Scene;
 
 #[test]
@@ -55,13 +53,13 @@ fn changes_in_the_way_hold_a_landing_until_they_are_gone() {
     let before = scene.repo.head("main");
     scene.ok(&["merge", "one"]);
     scene.ok(&["merge", "two"]);
-    until("both are held", || {
+    scene.until("both are held", || {
         ["one", "two"]
             .iter()
-            .all(|name| scene.show(name).task.held.is_some())
+            .all(|name| scene.task(name).held.is_some())
     });
     for (name, file) in [("one", "a.txt"), ("two", "new.txt")] {
-        let held = scene.show(name).task.held.unwrap();
+        let held = scene.task(name).held.unwrap();
         assert!(
             held.contains(file) && held.contains("commit or stash"),
             "{held}"
@@ -103,7 +101,7 @@ fn two_green_changes_that_are_red_together_go_back_to_the_agent() {
     scene.wait("right", "review");
     scene.land("left");
     scene.ok(&["merge", "right"]);
-    until("it was repaired", || scene.show("right").runs.len() == 2);
+    scene.until("it was repaired", || scene.show("right").runs.len() == 2);
     scene.wait("right", "review");
     let shown = scene.show("right");
     assert_eq!(shown.runs[1].purpose, "fix sum", "{shown:#?}");
@@ -130,7 +128,7 @@ fn a_conflict_goes_to_its_agent_and_then_lands() {
     scene.wait("right", "review");
     scene.land("left");
     scene.ok(&["merge", "right"]);
-    until("it was resolved", || scene.show("right").runs.len() == 2);
+    scene.until("it was resolved", || scene.show("right").runs.len() == 2);
     scene.wait("right", "review");
     assert_eq!(scene.show("right").runs[1].purpose, "conflict");
     scene.land("right");
@@ -153,9 +151,9 @@ fn a_rejected_result_comes_back_changed() {
     );
     scene.wait("one", "review");
     scene.refused(&["reject", "one", "-m", "  "], 2, &["empty"]);
-    let first = scene.show("one").task.head;
+    let first = scene.task("one").head;
     scene.ok(&["reject", "one", "-m", "make it v2 please"]);
-    until("there is another result", || {
+    scene.until("there is another result", || {
         let shown = scene.show("one");
         shown.task.state.as_str() == "review" && shown.task.head != first
     });
@@ -171,7 +169,7 @@ fn approval_holds_for_the_commit_that_was_looked_at() {
     let scene = Scene::new("");
     scene.create("one", "echo v1 > x\nexit 0");
     scene.wait("one", "review");
-    let head = scene.show("one").task.head.unwrap().to_string();
+    let head = scene.task("one").head.unwrap().to_string();
     let wrong = scene.repo.head("main");
     let refused = scene.run(&["approve", "one", "--commit", &wrong]);
     assert_ne!(refused.code, 0, "{refused:?}");

@@ -4,7 +4,6 @@
 use woodward_core::State;
 use woodward_core::moved_branch::MovedBranch;
 use woodward_core::state::PauseReason;
-use woodward_testkit::patience::until_some;
 
 use crate::scene::Scene;
 
@@ -18,7 +17,7 @@ pub(crate) fn commit_in_checkout(file: &str) -> String {
 
 /// Waits until a task is held because its agent moved a branch.
 pub(crate) fn held(scene: &Scene, task: &str) -> MovedBranch {
-    until_some("the task is held", || match scene.show(task).state {
+    scene.until_some("the task is held", || match scene.show(task).state {
         State::Paused {
             reason: PauseReason::MovedBranch(moved),
             ..

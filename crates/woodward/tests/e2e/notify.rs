@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use woodward_api::{ChannelTest, NoticeView, NotifyView};
-use woodward_testkit::patience::{until, until_some};
+use woodward_testkit::patience::until;
 use woodward_testkit::postgres::PgAccess;
 use woodward_testkit::{Receiver, TestDaemon, TestRepo};
 
@@ -17,7 +17,7 @@ const ASKS: &str = "\"$WOODWARD_BIN\" ask 'Which colour?' --choice red --choice 
 const WORKS: &str = "echo done >$WOODWARD_TASK.txt; git add -A; git commit -qm done";
 
 fn log(scene: &Scene) -> Vec<NoticeView> {
-    scene.json(&["notify", "log", "-n", "500"])
+    scene.notices()
 }
 
 /// What a channel was told, as reason and task.
@@ -63,7 +63,7 @@ fn an_agents_question_reaches_the_hook_at_once_with_the_command_to_type() {
     );
     scene.create("asker", ASKS);
     scene.seen("asked.json");
-    let asked = until_some("all of it", || {
+    let asked = scene.until_some("all of it", || {
         let text = std::fs::read(scene.mark("asked.json")).ok()?;
         serde_json::from_slice::<serde_json::Value>(&text).ok()
     });
@@ -74,7 +74,7 @@ fn an_agents_question_reaches_the_hook_at_once_with_the_command_to_type() {
     let written = written
         .expect("a time")
         .duration_since(std::time::UNIX_EPOCH);
-    let waiting = scene.show("asker").task.since;
+    let waiting = scene.task("asker").since;
     let late = i64::try_from(written.expect("a time").as_millis()).expect("now") - waiting.0;
     assert!(late < 30_000, "it took {late} ms");
     let notice = &asked["notices"][0];
@@ -127,7 +127,7 @@ fn a_slack_that_fails_for_a_while_loses_nothing_and_delays_nobody() {
             .is_some_and(|f| f.contains("500"))
     );
     slack.answer(200);
-    let everything = until_some("all is told", || {
+    let everything = scene.until_some("all is told", || {
         let log = log(&scene);
         let slack = told(&log, "slack", "done");
         let webhook = told(&log, "webhook", "done");
@@ -161,7 +161,7 @@ fn a_daemon_killed_before_it_could_send_tells_after_its_restart_and_nothing_twic
     scene.create("asker", ASKS);
     scene.create("worker", WORKS);
     scene.wait("worker", "review");
-    until("both are recorded, and one channel has them", || {
+    scene.until("both are recorded, and one channel has them", || {
         told(&log(&scene), "up", "done") == ["question asker", "review worker"]
     });
     assert_eq!(
@@ -172,7 +172,7 @@ fn a_daemon_killed_before_it_could_send_tells_after_its_restart_and_nothing_twic
     // What the dead one had under way has come to its end before the next one is up.
     scene.ok(&["status"]);
     down.answer(200);
-    until("the rest is told", || {
+    scene.until("the rest is told", || {
         told(&log(&scene), "down", "done") == ["question asker", "review worker"]
     });
     for receiver in [&up, &down] {
@@ -222,7 +222,7 @@ fn what_went_out_before_a_kill_still_counts_for_a_digest() {
         hook.url("/"),
     ));
     scene.create("first", WORKS);
-    until("the first is told", || {
+    scene.until("the first is told", || {
         told(&log(&scene), "webhook", "done") == ["review first"]
     });
     scene.create("second", WORKS);
@@ -233,10 +233,10 @@ fn what_went_out_before_a_kill_still_counts_for_a_digest() {
             .filter(|notice| notice.said == "it waits to be sent together with others");
         waits.count() == count
     };
-    until("the second is gathered", || gathered(1));
+    scene.until("the second is gathered", || gathered(1));
     scene.kill_daemon();
     scene.create("third", WORKS);
-    until("so is the third, by the next daemon", || gathered(2));
+    scene.until("so is the third, by the next daemon", || gathered(2));
     assert_eq!(
         told(&log(&scene), "webhook", "pending"),
         ["review second", "review third"]
@@ -273,7 +273,7 @@ fn quiet_hours_hold_back_all_but_what_is_urgent() {
     scene.ok(&["init", "-q"]);
     scene.create("worker", WORKS);
     scene.wait("worker", "review");
-    let held = until_some("it is held back", || {
+    let held = scene.until_some("it is held back", || {
         log(&scene)
             .into_iter()
             .find(|n| n.said.contains("quiet hours"))
@@ -311,7 +311,7 @@ fn what_nobody_answers_goes_to_the_next_channel_and_what_was_answered_does_not()
     });
     let message = next.taken().remove(0).json();
     assert_eq!(message["unanswered_ms"], 10_000);
-    until("what was answered is dropped", || {
+    scene.until("what was answered is dropped", || {
         let dropped = told(&log(&scene), "next", "dropped");
         dropped.contains(&"question quick".to_owned())
     });
@@ -376,7 +376,7 @@ fn no_secret_is_ever_printed() {
     scene.daemon.set("TEAM_URL", refuses.url("/services/hush"));
     scene.ok(&["init", "-q"]);
     scene.create("asker", ASKS);
-    until("the team's channel refused it", || {
+    scene.until("the team's channel refused it", || {
         told(&log(&scene), "team", "dropped") == ["question asker"]
     });
     let tested = scene.run(&["notify", "test"]);
@@ -489,7 +489,7 @@ fn a_hook_that_hangs_holds_up_neither_work_nor_the_daemons_end() {
     let start = std::time::Instant::now();
     scene.create("worker", WORKS);
     scene.land("worker");
-    until("it was ended and is tried again", || {
+    scene.until("it was ended and is tried again", || {
         log(&scene)
             .iter()
             .any(|n| n.said.contains("was not done within 2 s"))
@@ -538,7 +538,7 @@ fn of_two_machines_with_one_database_one_tells() {
     for task in tasks {
         scene.create(task, WORKS);
     }
-    until("all are told", || {
+    scene.until("all are told", || {
         let log = log(&scene);
         told(&log, "webhook", "pending").is_empty() && told(&log, "webhook", "done").len() == 4
     });

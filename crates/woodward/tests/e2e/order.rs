@@ -1,7 +1,5 @@
 //! What starts when: limits, priorities, and tasks that come after others.
 
-use woodward_testkit::patience::until;
-
 use crate::scene::Scene;
 
 #[test]
@@ -17,7 +15,7 @@ fn a_task_starts_only_after_those_before_it_have_landed() {
         "first",
     ]);
     scene.wait("first", "review");
-    assert_eq!(scene.show("second").task.state.as_str(), "queued");
+    assert_eq!(scene.task("second").state.as_str(), "queued");
     assert!(!scene.worktree("second").exists());
     scene.land("first");
     scene.land("second");
@@ -44,7 +42,7 @@ fn the_important_starts_first() {
     for (name, priority) in [("low", "-5"), ("plain", "0"), ("high", "9")] {
         scene.ok(&["create", name, "-p", &script, "--priority", priority]);
     }
-    assert_eq!(scene.show("high").task.state.as_str(), "queued");
+    assert_eq!(scene.task("high").state.as_str(), "queued");
     scene.give("go");
     for name in ["low", "plain", "high"] {
         scene.wait(name, "review");
@@ -109,8 +107,8 @@ fn a_dependency_that_was_cancelled_can_be_dropped() {
         &["other does not depend on `base1`", "woodward show other"],
     );
     scene.ok(&["cancel", "base1"]);
-    let attention = || scene.show("next").task.attention;
-    until("it is blocked", || {
+    let attention = || scene.task("next").attention;
+    scene.until("it is blocked", || {
         attention()
             .reason
             .starts_with("blocked: base1 was cancelled")

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use woodward_api::{BlameView, MergePlan, QueueView};
 use woodward_core::State;
-use woodward_testkit::patience::until;
 
 use crate::scene::Scene;
 
@@ -169,7 +168,7 @@ fn each_branch_has_a_queue_of_its_own() {
     scene.ok(&["queue", "freeze", "main", "-m", "release"]);
     scene.ok(&["merge", "fix", "new"]);
     scene.wait("fix", "landed");
-    assert_eq!(scene.show("new").task.state.as_str(), "landing");
+    assert_eq!(scene.task("new").state.as_str(), "landing");
     scene.ok(&["queue", "thaw", "main"]);
     scene.wait("new", "landed");
     let tree = |branch| scene.repo.git(&["ls-tree", "--name-only", branch]);
@@ -206,7 +205,7 @@ fn people_steer_the_queue() {
     scene.ok(&["merge", "--now", "four"]);
     scene.ok(&["queue", "bump", "three", "four"]);
     let order = || {
-        let queue: QueueView = scene.json(&["queue"]);
+        let queue = scene.queue();
         let entries = queue.branches[0].entries.iter();
         entries.map(|it| it.task.to_string()).collect::<Vec<_>>()
     };
@@ -221,13 +220,13 @@ fn people_steer_the_queue() {
     scene.ok(&["queue", "thaw"]);
     scene.wait("three", "landed");
     scene.wait("four", "landed");
-    let shown = scene.show("one").task;
+    let shown = scene.task("one");
     assert_eq!(shown.state.as_str(), "landing");
     assert_eq!(shown.attention.reason, "you let it wait: not today");
     scene.kill_daemon();
     scene.ok(&["queue", "release", "one"]);
     scene.wait("one", "landed");
-    assert_eq!(scene.show("two").task.state.as_str(), "paused");
+    assert_eq!(scene.task("two").state.as_str(), "paused");
     scene.ok(&["resume", "two"]);
     scene.wait("two", "landed");
     assert_eq!(scene.ok(&["queue"]).stdout, "");
@@ -259,7 +258,7 @@ fn a_dry_merge_says_conflicts_order_and_gates_and_changes_nothing() {
     assert!(held.contains("three.txt"), "{held}");
     assert_eq!(steps[3].refused.as_deref(), Some("it is working"));
     assert_eq!(scene.repo.head("main"), head);
-    assert_eq!(scene.show("one").task.state.as_str(), "review");
+    assert_eq!(scene.task("one").state.as_str(), "review");
     scene.repo.commit("in the way", &[("a.txt", "person\n")]);
     let plan: MergePlan = scene.json(&["merge", "--dry-run", "one"]);
     assert_eq!(plan.steps[0].conflicts, ["a.txt"]);
@@ -394,7 +393,7 @@ fn who_meets_anothers_change_is_told_what_it_was() {
     ] {
         assert!(last.contains(words), "{words:?} is missing:\n{last}");
     }
-    until("caller ran twice", || scene.show("caller").runs.len() == 2);
+    scene.until("caller ran twice", || scene.show("caller").runs.len() == 2);
 }
 
 #[test]

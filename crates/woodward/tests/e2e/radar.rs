@@ -3,7 +3,6 @@
 use woodward_api::{ConflictsView, MergePlan, OverlapCheck, PairView, ReactionEntry};
 use woodward_core::radar::{Clash, Level};
 use woodward_testkit::TestRepo;
-use woodward_testkit::patience::until;
 
 use crate::reactions::{log, prompts};
 use crate::scene::Scene;
@@ -120,7 +119,7 @@ fn two_agents_in_one_function_are_seen_before_either_is_done() {
 
     // By itself, too, and after a restart.
     std::fs::write(worktree.join("a.txt"), "1\n2\n3\n4\n5\n6\n7\n88\n").expect("a file");
-    until("status tells of the new conflict", || {
+    scene.until("status tells of the new conflict", || {
         let all = scene.status();
         all.iter()
             .any(|one| one.name.as_str() == "three" && !one.meets.is_empty())
@@ -155,7 +154,7 @@ fn a_younger_task_is_not_blamed_for_what_landed_before_it() {
     assert_eq!(view.with_target[0].files[0].path, "a.txt");
     let shown = scene.ok(&["conflicts", "--color", "never"]).stdout;
     assert!(shown.contains("target\tt1\tmain\ta.txt:4"), "{shown}");
-    until("status tells of the conflict with main", || {
+    scene.until("status tells of the conflict with main", || {
         let all = scene.status();
         let of = |name: &str| all.iter().find(|one| one.name.as_str() == name).cloned();
         let t1 = of("t1").and_then(|one| one.target_conflict);
@@ -219,7 +218,7 @@ fn both_are_warned_with_the_others_change_once() {
     scene.seen("one-edited");
     scene.seen("two-edited");
     let told = |task: &str| -> Vec<ReactionEntry> { log(&scene, task) };
-    until("both are told", || {
+    scene.until("both are told", || {
         told("one").len() == 1 && told("two").len() == 1
     });
     // Seen again after a restart, it is not said again.
@@ -228,9 +227,9 @@ fn both_are_warned_with_the_others_change_once() {
     assert!(pair(&scene, "one", "two").is_some());
     assert_eq!((told("one").len(), told("two").len()), (1, 1));
     scene.give("one-done");
-    until("the first one got it", || prompts(&scene, "one").len() == 2);
+    scene.until("the first one got it", || prompts(&scene, "one").len() == 2);
     scene.give("two-done");
-    until("the second one got it", || {
+    scene.until("the second one got it", || {
         prompts(&scene, "two").len() == 2
     });
     let one = &prompts(&scene, "one")[1];
@@ -260,7 +259,7 @@ fn one_behind_the_other(scene: &Scene) {
         create(scene, name, &edits(scene, name, &deed), &[]);
         scene.seen(&format!("{name}-edited"));
     }
-    until("the younger is held", || {
+    scene.until("the younger is held", || {
         state(scene, "younger") == "paused"
     });
 }
@@ -278,7 +277,7 @@ fn the_younger_of_two_is_held_until_the_older_has_landed() {
     scene.give("older-done");
     scene.give("younger-done");
     scene.land("older");
-    until("the younger goes on by itself", || {
+    scene.until("the younger goes on by itself", || {
         state(&scene, "younger") == "review"
     });
 }
@@ -296,13 +295,13 @@ fn nobody_is_held_for_a_conflict_in_an_ignored_file_alone() {
     scene.seen("older-edited");
     let edit = "sed -i 's/^4$/vier/' a.txt; echo younger > notes.txt";
     create(&scene, "younger", &edits(&scene, "younger", edit), &[]);
-    until("the younger is held", || {
+    scene.until("the younger is held", || {
         state(&scene, "younger") == "paused"
     });
     scene.give("younger-done");
     // The older one takes back its change; what both wrote into the notes stays.
     scene.give("older-done");
-    until("the younger goes on by itself", || {
+    scene.until("the younger goes on by itself", || {
         state(&scene, "younger") == "review"
     });
     assert_eq!(state(&scene, "older"), "working");
@@ -315,7 +314,7 @@ fn nobody_is_held_behind_a_task_that_a_person_stopped() {
     one_behind_the_other(&scene);
     scene.give("younger-done");
     scene.ok(&["pause", "older"]);
-    until("the younger goes on by itself", || {
+    scene.until("the younger goes on by itself", || {
         state(&scene, "younger") == "review"
     });
 }
@@ -348,7 +347,7 @@ fn tasks_that_touch_the_same_start_one_after_the_other() {
     scene.wait("apart", "review");
     scene.wait("bold", "review");
 
-    let second = scene.show("second").task;
+    let second = scene.task("second");
     assert_eq!(second.state.as_str(), "queued");
     let reason = &second.attention.reason;
     assert_eq!(reason, "it starts after first has landed: both touch a.txt");

@@ -1,7 +1,6 @@
 //! Results that were sent back and return without any changes.
 
 use woodward_core::attention::Level;
-use woodward_testkit::patience::until;
 
 use crate::events::Ci;
 use crate::scene::Scene;
@@ -11,7 +10,7 @@ const RULES: &str = "gates:\n  - { name: test, command: \"true\" }\nlimits: { at
 
 /// Waits until a task's agent has run so often and its result is up for review again.
 fn reviewed_again(scene: &Scene, task: &str, runs: usize) {
-    until(&format!("{task} is in review after {runs} runs"), || {
+    scene.until(&format!("{task} is in review after {runs} runs"), || {
         let shown = scene.show(task);
         shown.runs.len() == runs && shown.task.state.as_str() == "review"
     });

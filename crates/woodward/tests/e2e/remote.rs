@@ -5,7 +5,6 @@ use std::process::Command;
 
 use woodward_core::TaskName;
 use woodward_core::hint::NextCommand;
-use woodward_testkit::patience::until;
 use woodward_testkit::write_program;
 
 use crate::scene::Scene;
@@ -101,8 +100,8 @@ fn with_a_remote_the_push_decides_and_the_local_branch_follows() {
     scene.create("four", "echo 4 > four.txt; exit 0");
     scene.wait("four", "review");
     scene.ok(&["merge", "four"]);
-    until("it is held", || scene.show("four").task.held.is_some());
-    let held = scene.show("four").task.held.unwrap();
+    scene.until("it is held", || scene.task("four").held.is_some());
+    let held = scene.task("four").held.unwrap();
     assert!(held.contains("origin does not have"), "{held}");
     scene.repo.git(&["push", "-q", "origin", "main"]);
     scene.lands_by_itself("four");
@@ -115,7 +114,7 @@ fn with_a_remote_the_push_decides_and_the_local_branch_follows() {
     scene.create("five", "echo 5 > five.txt; exit 0");
     scene.wait("five", "review");
     scene.ok(&["merge", "five"]);
-    until("it is held", || scene.show("five").task.held.is_some());
+    scene.until("it is held", || scene.task("five").held.is_some());
     assert_eq!(scene.repo.head("main"), before);
     std::fs::rename(&away, origin.path()).expect("moved back");
     assert_eq!(theirs(), before);
@@ -132,7 +131,7 @@ fn a_conflict_with_what_a_colleague_pushed_can_be_resolved() {
     scene.wait("ours", "review");
     origin.push("a.txt", "1\n2\n3\ncolleague\n5\n6\n7\n8\n");
     scene.ok(&["merge", "ours"]);
-    until("it was resolved", || scene.show("ours").runs.len() == 2);
+    scene.until("it was resolved", || scene.show("ours").runs.len() == 2);
     scene.land("ours");
     let text = origin.show("main:a.txt");
     assert!(
@@ -162,9 +161,9 @@ fn what_a_remote_refuses_waits_alone() {
     scene.ok(&["queue", "thaw"]);
     scene.lands_by_itself("one");
     scene.lands_by_itself("two");
-    let held = |name: &str| scene.show(name).task.held.unwrap_or_default();
+    let held = |name: &str| scene.task(name).held.unwrap_or_default();
     for name in ["leak", "hide"] {
-        until("the person is told", || {
+        scene.until("the person is told", || {
             held(name).contains("no secrets, please")
         });
     }

@@ -60,7 +60,7 @@ fn a_reviewed_change_is_rebuilt_when_main_is_amended_and_reviewed_again() {
     scene.repo.commit("secret", &[("secret.txt", "s\n")]);
     scene.create("mine", "echo mine > mine.txt; exit 0");
     scene.wait("mine", "review");
-    let before = scene.show("mine").task.head;
+    let before = scene.task("mine").head;
     // The daemon need not be there to see it.
     scene.kill_daemon();
     scene.repo.git(&["rm", "-q", "secret.txt"]);
@@ -68,8 +68,8 @@ fn a_reviewed_change_is_rebuilt_when_main_is_amended_and_reviewed_again() {
     scene.repo.git(&["add", "."]);
     scene.repo.git(&["commit", "-q", "--amend", "-m", "public"]);
 
-    until("the change is rebuilt and reviewed again", || {
-        let shown = scene.show("mine").task;
+    scene.until("the change is rebuilt and reviewed again", || {
+        let shown = scene.task("mine");
         shown.state.as_str() == "review" && shown.head != before
     });
     let timeline = scene.ok(&["timeline", "mine"]).stdout;

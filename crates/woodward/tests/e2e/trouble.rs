@@ -1,6 +1,5 @@
 //! What goes wrong on the way to a branch, and that it costs nobody else anything.
 
-use woodward_api::QueueView;
 use woodward_testkit::patience::until;
 
 use crate::scene::{SHELL_AGENT, Scene};
@@ -36,19 +35,19 @@ fn who_waits_for_the_person_ends_nobody_elses_look() {
     scene.wait("free", "review");
     scene.repo.commit("slow", &[("slow", "")]);
     let held = |file: &str| {
-        let held = scene.show("held").task.held;
+        let held = scene.task("held").held;
         held.is_some_and(|reason| reason.contains(file))
     };
     scene.repo.write("a.txt", "person\n");
     scene.ok(&["merge", "held"]);
-    until("it is held", || held("a.txt"));
+    scene.until("it is held", || held("a.txt"));
     scene.ok(&["merge", "free"]);
     until("the other is looked at", || began(&scene) == 1);
     // It is tried again while the other's gate runs.
     scene.repo.write("b.txt", "person\n");
-    until("it was tried again", || held("b.txt"));
+    scene.until("it was tried again", || held("b.txt"));
     scene.repo.write("b.txt", "b\n");
-    until("and again", || !held("b.txt"));
+    scene.until("and again", || !held("b.txt"));
     scene.give("go");
     scene.lands_by_itself("free");
     assert_eq!(began(&scene), 1, "the other's look went on all the time");
@@ -67,11 +66,11 @@ fn a_freeze_ends_no_look_and_nothing_lands_in_it() {
     scene.ok(&["queue", "freeze", "-m", "a release"]);
     // Found while nothing may land, and known when it may again.
     scene.give("go");
-    until("the look is over", || {
-        let queue: QueueView = scene.json(&["queue"]);
+    scene.until("the look is over", || {
+        let queue = scene.queue();
         queue.branches.iter().all(|branch| branch.looks.is_empty())
     });
-    assert_eq!(scene.show("one").task.state.as_str(), "landing");
+    assert_eq!(scene.task("one").state.as_str(), "landing");
     scene.ok(&["queue", "thaw"]);
     scene.lands_by_itself("one");
     assert_eq!(began(&scene), 1, "one look was enough");
@@ -175,8 +174,8 @@ fn the_output_of_a_failing_setup_can_be_read_and_retry_does_not_wait() {
     );
     scene.repo.commit("rules", &[("woodward.yaml", &config)]);
     scene.create("cart", "echo 1 > cart.txt\nexit 0");
-    let attention = || scene.show("cart").task.attention;
-    until("it waits for its next attempt", || {
+    let attention = || scene.task("cart").attention;
+    scene.until("it waits for its next attempt", || {
         attention().reason.starts_with("attempt 2 in")
     });
     let waiting = attention();
@@ -199,7 +198,7 @@ fn the_output_of_a_failing_setup_can_be_read_and_retry_does_not_wait() {
     // A retry forgives what failed before: there are two attempts again.
     assert_eq!(waiting.command.as_deref(), Some("woodward retry cart"));
     scene.type_in("woodward retry cart");
-    until("it waits again", || {
+    scene.until("it waits again", || {
         let failed = scene.timeline("cart").entries;
         let failed = failed.iter().filter(|it| it.fact == "prepare_failed");
         failed.count() == 2 && attention().reason.starts_with("attempt 2 in")
@@ -226,7 +225,7 @@ fn a_setup_that_fails_for_good_names_the_command_that_shows_its_output() {
         "{why}"
     );
     assert!(why.contains("left-pad is missing"), "{why}");
-    let attention = scene.show("cart").task.attention;
+    let attention = scene.task("cart").attention;
     assert_eq!(attention.alternatives, ["woodward retry cart"]);
     let command = attention.command.expect("a command");
     assert_eq!(command, "woodward logs cart --setup");
