@@ -263,7 +263,9 @@ fn gates_come_from_the_base_whatever_the_branch_says() {
 
 #[test]
 fn a_gate_that_is_not_there_is_broken_not_passed() {
-    let scene = Scene::new("gates:\n  - { name: test, command: \"no-such-program --all\" }\n");
+    let scene = Scene::new(
+        "limits: { backoff: 20ms }\ngates:\n  - { name: test, command: \"no-such-program --all\" }\n",
+    );
     scene.create("one", "echo x > x\nexit 0");
     let refused = scene.run(&["wait", "one", "--until", "landed", "--timeout", "60s"]);
     assert_eq!(refused.code, 12, "{refused:?}");

@@ -19,8 +19,9 @@ fn in_own_mounts(scene: &Scene, script: &str) -> Ran {
 }
 
 fn ready() -> Scene {
+    let config = format!("{SHELL_AGENT}limits: {{ backoff: 20ms }}\n");
     Scene::of(TestRepo::with(&[
-        ("woodward.yaml", SHELL_AGENT),
+        ("woodward.yaml", &config),
         ("big.bin", &"x".repeat(3 << 20)),
     ]))
 }

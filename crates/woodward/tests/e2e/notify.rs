@@ -94,7 +94,7 @@ fn a_slack_that_fails_for_a_while_loses_nothing_and_delays_nobody() {
     slack.answer(500);
     let hook = Receiver::start();
     let scene = Scene::new(&format!(
-        "notify:\n{QUICK}  digest: {{ singles: 100 }}\n  channels:\n    \
+        "limits: {{ backoff: 20ms }}\nnotify:\n{QUICK}  digest: {{ singles: 100 }}\n  channels:\n    \
          slack: {{ url: \"{}\", levels: [urgent, high, normal, low] }}\n    \
          webhook: {{ url: \"{}\", levels: [urgent, high, normal, low] }}\n",
         slack.url("/services/hush"),

@@ -6,7 +6,8 @@ use woodward_testkit::repo::git;
 use crate::scene::{SHELL_AGENT, Scene};
 
 fn ready(repo: TestRepo) -> Scene {
-    repo.commit("rules", &[("woodward.yaml", SHELL_AGENT)]);
+    let config = format!("{SHELL_AGENT}limits: {{ backoff: 20ms }}\n");
+    repo.commit("rules", &[("woodward.yaml", &config)]);
     let scene = Scene::of(repo);
     scene.ok(&["init", "-q"]);
     scene
