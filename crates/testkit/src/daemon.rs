@@ -28,6 +28,19 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// What a program that has ended said.
+    pub fn of(output: &std::process::Output) -> Self {
+        use std::os::unix::process::ExitStatusExt as _;
+        let status = output.status;
+        Self {
+            code: status
+                .code()
+                .unwrap_or_else(|| -status.signal().unwrap_or_default()),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
     /// The hints, without their arrows.
     pub fn hints(&self) -> Vec<&str> {
         self.stderr
@@ -157,7 +170,7 @@ impl TestDaemon {
         });
         let output = child.wait_with_output().expect("it ends");
         writer.join().expect("the writer ends");
-        told(&output)
+        Ran::of(&output)
     }
 
     /// Runs a line as a person types it into a shell.
@@ -213,17 +226,5 @@ impl Drop for TestDaemon {
 }
 
 fn ran(mut command: Command) -> Ran {
-    told(&command.output().expect("it starts"))
-}
-
-fn told(output: &std::process::Output) -> Ran {
-    use std::os::unix::process::ExitStatusExt as _;
-    let status = output.status;
-    Ran {
-        code: status
-            .code()
-            .unwrap_or_else(|| -status.signal().unwrap_or_default()),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    Ran::of(&command.output().expect("it starts"))
 }

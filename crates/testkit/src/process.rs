@@ -15,16 +15,21 @@ pub fn is_alive(pid: i32) -> bool {
 /// # Panics
 /// When there is no process table.
 pub fn with_variable(name: &str, value: &str) -> Vec<Pid> {
-    let entry = format!("{name}={value}");
+    let wanted = format!("{name}={value}");
+    with_entry(|entry| entry == wanted.as_bytes())
+}
+
+/// The processes that were started with a variable whose entry, as in `NAME=value`, `is` wanted.
+///
+/// # Panics
+/// When there is no process table.
+pub fn with_entry(is: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
     std::fs::read_dir("/proc")
         .expect("a process table")
         .filter_map(|found| found.ok()?.file_name().to_str()?.parse::<i32>().ok())
         .filter(|pid| {
             let environment = std::fs::read(format!("/proc/{pid}/environ"));
-            environment.is_ok_and(|all| {
-                all.split(|byte| *byte == 0)
-                    .any(|one| one == entry.as_bytes())
-            })
+            environment.is_ok_and(|all| all.split(|byte| *byte == 0).any(&is))
         })
         .filter_map(Pid::from_raw)
         .collect()

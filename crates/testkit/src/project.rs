@@ -206,14 +206,6 @@ impl TestProject {
             .task
     }
 
-    /// Whether a task is in this state now.
-    ///
-    /// # Panics
-    /// When there is no such task.
-    pub fn is_in_state(&self, task: &str, state: &str) -> bool {
-        self.task(task).state.as_str() == state
-    }
-
     /// All tasks, also those that are over.
     ///
     /// # Panics
@@ -338,12 +330,11 @@ impl TestProject {
         what: &str,
         mut find: impl FnMut(&TaskSummary) -> Option<T>,
     ) -> T {
-        self.seek(|| find(&self.task(task)))
+        self.poll(DEADLINE, || find(&self.task(task)))
             .unwrap_or_else(|| panic!("timed out: {task}: {what}:\n{}", self.story(task)))
     }
 
-    /// Waits until `look` says yes. It is asked after each event, and now and then besides: not
-    /// everything is in the log of events.
+    /// Waits until `look` says yes.
     ///
     /// # Panics
     /// When it says no for three minutes; says how all tasks are.
@@ -356,7 +347,8 @@ impl TestProject {
     /// # Panics
     /// When it finds nothing for three minutes; says how all tasks are.
     pub fn until_some<T>(&self, what: &str, find: impl FnMut() -> Option<T>) -> T {
-        self.seek(find).unwrap_or_else(|| self.timed_out(what))
+        self.poll(DEADLINE, find)
+            .unwrap_or_else(|| self.timed_out(what))
     }
 
     fn timed_out(&self, what: &str) -> ! {
@@ -364,14 +356,17 @@ impl TestProject {
         panic!("timed out: {what}:\n{}{}", status.stdout, status.stderr)
     }
 
-    fn seek<T>(&self, mut find: impl FnMut() -> Option<T>) -> Option<T> {
+    /// What `find` finds, if it finds something in time: for those who say themselves what is wrong
+    /// otherwise. It is asked after each event, and now and then besides: not everything is in the log
+    /// of events.
+    pub fn poll<T>(&self, patience: Duration, mut find: impl FnMut() -> Option<T>) -> Option<T> {
         let begun = Instant::now();
         let mut position = EventSeq(0);
         let mut hold = Duration::ZERO;
         loop {
             position = self.next_event(position, hold);
             let found = find();
-            if found.is_some() || begun.elapsed() >= DEADLINE {
+            if found.is_some() || begun.elapsed() >= patience {
                 return found;
             }
             hold = patience::pause(begun.elapsed());

@@ -88,6 +88,16 @@ impl TestRepo {
         self.head("HEAD")
     }
 
+    /// Commits all that was changed in the checkout.
+    ///
+    /// # Panics
+    /// When git refuses.
+    pub fn commit_all(&self, message: &str) -> String {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "-m", message]);
+        self.head("HEAD")
+    }
+
     /// The commit of a revision.
     ///
     /// # Panics

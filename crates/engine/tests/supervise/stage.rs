@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use woodward_engine::supervise::{
     self, Exit, Identity, Launch, Launched, Processes, Program, Seen,
 };
+use woodward_testkit::process;
 
 pub(crate) const SUPERVISE: &str = "--supervise";
 pub(crate) const DAEMON: &str = "--daemon";
@@ -207,17 +208,9 @@ impl Drop for Stranger {
 }
 
 pub(crate) fn marked(mark: &str) -> Vec<u32> {
-    let entry = format!("{}={mark}", supervise::MARK);
-    let processes = std::fs::read_dir("/proc").expect("there is a /proc");
-    processes
-        .flatten()
-        .filter_map(|process| process.file_name().to_str()?.parse().ok())
-        .filter(|pid| {
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment
-                .split(|byte| *byte == 0)
-                .any(|held| held == entry.as_bytes())
-        })
+    let found = process::with_variable(supervise::MARK, mark).into_iter();
+    found
+        .map(|pid| pid.as_raw_nonzero().get().unsigned_abs())
         .collect()
 }
 

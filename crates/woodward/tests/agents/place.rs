@@ -1,22 +1,19 @@
 //! A repository under a daemon, with agents that are pointed at the stand-in for the model's API.
 
-use std::path::{Path, PathBuf};
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
 
-use serde::de::DeserializeOwned;
-use woodward_api::{Envelope, StatusView, TaskDetail, TaskSummary};
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
 pub(crate) use woodward_testkit::patience::AGENT_PATIENCE;
-use woodward_testkit::patience::{until, within};
-use woodward_testkit::{Ran, TestDaemon, TestRepo};
+use woodward_testkit::{TestDaemon, TestProject, TestRepo};
 
 /// Long and random-looking: Copilot masks its key wherever the letters occur.
 pub(crate) const KEY: &str = "stand-in-9f8b6c1e7d2a4053b1c6";
 
 /// Everything that one test works with. The daemon goes first when it is dropped.
 pub(crate) struct Place {
-    pub(crate) daemon: TestDaemon,
-    pub(crate) repo: TestRepo,
+    project: TestProject,
     pub(crate) api: ModelApi,
 }
 
@@ -59,82 +56,48 @@ impl Place {
             settle(agent, &api, &mut daemon);
         }
         settled(&mut daemon);
-        let place = Self { daemon, repo, api };
+        let project = TestProject::new(daemon, repo);
+        let place = Self { project, api };
         place.ok(&["init", "-q"]);
         place
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        self.daemon.run(self.repo.root(), args)
-    }
-
-    pub(crate) fn ok(&self, args: &[&str]) -> Ran {
-        let ran = self.run(args);
-        assert_eq!(ran.code, 0, "woodward {args:?}: {ran:#?}");
-        ran
-    }
-
-    pub(crate) fn json<T: DeserializeOwned>(&self, args: &[&str]) -> T {
-        let mut all = args.to_vec();
-        all.push("--json");
-        let ran = self.ok(&all);
-        let envelope: Envelope<T> = serde_json::from_str(&ran.stdout)
-            .unwrap_or_else(|error| panic!("woodward {args:?}: {error}: {ran:#?}"));
-        envelope.data
-    }
-
-    pub(crate) fn show(&self, task: &str) -> TaskDetail {
-        self.json(&["show", task])
-    }
-
-    pub(crate) fn task(&self, name: &str) -> TaskSummary {
-        let status: StatusView = self.json(&["status", "--all"]);
-        let found = status
-            .tasks
-            .into_iter()
-            .find(|task| task.name.as_str() == name);
-        found.unwrap_or_else(|| panic!("there is no task {name}"))
-    }
-
     /// Waits until a task is in one of these states, and says which.
     pub(crate) fn reaches(&self, task: &str, states: &[&str]) -> String {
-        let mut last = String::new();
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            within(AGENT_PATIENCE, &format!("{task} is {states:?}"), || {
-                last = self.task(task).state.to_string();
-                states.contains(&last.as_str()).then(|| last.clone())
-            })
-        }));
-        found.unwrap_or_else(|_| panic!("{task} is {last}, not {states:?}:\n{}", self.story(task)))
-    }
-
-    /// A task's working directory.
-    pub(crate) fn worktree(&self, task: &str) -> PathBuf {
-        self.repo.around().join("shop.worktrees").join(task)
-    }
-
-    /// The end of the first daemon's life, as `kill -9` has it.
-    pub(crate) fn kill_daemon(&self) {
-        let health: woodward_api::Health = self.json(&["up"]);
-        let pid = health.pid;
-        let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        let entry = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
-        until("the daemon is gone", || !entry.exists());
+        let found = self.poll(AGENT_PATIENCE, || {
+            let state = self.task(task).state;
+            states.contains(&state.as_str()).then(|| state.to_string())
+        });
+        found.unwrap_or_else(|| {
+            let state = self.task(task).state;
+            panic!("{task} is {state}, not {states:?}:\n{}", self.story(task))
+        })
     }
 
     /// All that is known of a task, for a person who wonders.
     pub(crate) fn story(&self, task: &str) -> String {
-        let show = self.run(&["show", task]).stdout;
-        let timeline = self.run(&["timeline", task]).stdout;
-        let logs = self.run(&["logs", task]).stdout;
+        let story = self.project.story(task);
         let asked: Vec<String> = self
             .api
             .requests()
             .iter()
             .map(|request| format!("{} {} => {}", request.method, request.path, request.answer))
             .collect();
-        format!("{show}\n{timeline}\n{logs}\n{}", asked.join("\n"))
+        format!("{story}\n{}", asked.join("\n"))
+    }
+}
+
+impl Deref for Place {
+    type Target = TestProject;
+
+    fn deref(&self) -> &TestProject {
+        &self.project
+    }
+}
+
+impl DerefMut for Place {
+    fn deref_mut(&mut self) -> &mut TestProject {
+        &mut self.project
     }
 }
 

@@ -53,7 +53,7 @@ fn a_question_survives_a_restart_of_the_daemon() {
             text: "PostgreSQL".into(),
         })
     });
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = Ran::of(&child.wait_with_output().unwrap());
     let said = (ran.code, ran.stdout.as_str());
     assert_eq!(said, (0, "PostgreSQL\n"), "{}", ran.stderr);
     let route = format!("GET /api/v1/runs/{RUN}/questions/{}", asked.id);
@@ -71,7 +71,7 @@ fn a_question_whose_record_was_not_confirmed_is_asked_again_as_the_same() {
         }),
         _ => ok(AnswerState::Answered { text: "yes".into() }),
     });
-    let ran = Ran::of(ask(&place).output().unwrap());
+    let ran = Ran::of(&ask(&place).output().unwrap());
     assert_eq!(ran.stdout, "yes\n", "{}", ran.stderr);
     let asked = standin.asked();
     let posts = asked.iter().filter(|asked| asked.method == "POST");
@@ -90,7 +90,7 @@ fn a_question_that_nobody_will_answer_fails() {
         "GET" => ok(AnswerState::Gone),
         _ => unknown(asked),
     });
-    let ran = Ran::of(ask(&place).output().unwrap());
+    let ran = Ran::of(&ask(&place).output().unwrap());
     assert_eq!(ran.code, 12);
     assert_snapshot!(ran.stderr, @"error: nobody will answer: the run is over or the task was stopped");
 }

@@ -51,7 +51,7 @@ fn typed(place: &Place, args: &[&str], stdin: &[u8]) -> Ran {
     let mut pipe = child.stdin.take().expect("a pipe");
     pipe.write_all(stdin).expect("a reader");
     drop(pipe);
-    Ran::of(child.wait_with_output().expect("an end"))
+    Ran::of(&child.wait_with_output().expect("an end"))
 }
 
 #[test]

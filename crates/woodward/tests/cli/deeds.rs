@@ -187,6 +187,6 @@ fn a_stop_waits_until_the_daemon_is_gone() {
     eventually("two more looks", || standin.asked().len() >= 4);
     assert!(child.try_wait().unwrap().is_none());
     drop(standin);
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = Ran::of(&child.wait_with_output().unwrap());
     assert_snapshot!(ran.stdout, @"the daemon has ended; 3 agents still running, which the next daemon takes over");
 }

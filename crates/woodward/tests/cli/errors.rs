@@ -220,7 +220,7 @@ fn a_relative_state_directory_is_refused_with_the_absolute_one() {
         command
             .env("WOODWARD_STATE_DIR", value)
             .env("HOME", place.shop());
-        crate::place::Ran::of(command.output().unwrap())
+        crate::place::Ran::of(&command.output().unwrap())
     };
     let ran = run("my state");
     assert_eq!(ran.code, 2, "{ran:?}");

@@ -1,11 +1,12 @@
 //! A directory of its own for each test, and the program started in it.
 
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 use woodward_engine::paths::Paths;
+pub(crate) use woodward_testkit::Ran;
+pub(crate) use woodward_testkit::patience::until as eventually;
 
 use crate::standin::{Asked, Reply, StandIn};
 
@@ -54,7 +55,7 @@ impl Place {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        Ran::of(self.command(args).output().expect("the program starts"))
+        Ran::of(&self.command(args).output().expect("the program starts"))
     }
 
     /// What a person sees who types this into a pipe: answer, narration, exit code.
@@ -68,32 +69,5 @@ impl Place {
             seen += &format!("(exit {})\n", ran.code);
         }
         seen
-    }
-}
-
-/// How the program ended.
-#[derive(Debug)]
-pub(crate) struct Ran {
-    pub(crate) code: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Ran {
-    pub(crate) fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code().expect("it ended by itself"),
-            stdout: String::from_utf8(output.stdout).expect("text"),
-            stderr: String::from_utf8(output.stderr).expect("text"),
-        }
-    }
-}
-
-/// Waits for a condition, with a deadline.
-pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !condition() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(2));
     }
 }

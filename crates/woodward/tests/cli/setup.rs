@@ -156,7 +156,7 @@ fn init_with(programs: &[&str]) -> (String, String, String) {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("it works");
     }
     let mut command = place.command(&["init"]);
-    let ran = crate::place::Ran::of(command.env("PATH", &bin).output().expect("it works"));
+    let ran = crate::place::Ran::of(&command.env("PATH", &bin).output().expect("it works"));
     assert_eq!(ran.code, 0, "{ran:?}");
     let written = std::fs::read_to_string(place.shop().join("woodward.yaml")).expect("it works");
     (ran.stdout, ran.stderr, written)

@@ -1,13 +1,14 @@
 //! `woodward demo` as a person starts it: the real program, a real daemon, real agents and git.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+use woodward_testkit::patience::until;
+use woodward_testkit::process;
 
 /// A temporary directory with a space in its name, and no home.
 struct Place {
@@ -40,22 +41,17 @@ impl Place {
     }
 
     /// Processes that have anything below this place as their state directory.
-    fn processes(&self) -> Vec<PathBuf> {
+    fn processes(&self) -> Vec<Pid> {
         let start = format!("WOODWARD_STATE_DIR={}", self.path().display());
-        let all = fs::read_dir("/proc").expect("a process table").flatten();
-        all.map(|process| process.path())
-            .filter(|process| {
-                let environment = fs::read(process.join("environ")).unwrap_or_default();
-                environment
-                    .split(|byte| *byte == 0)
-                    .any(|entry| entry.starts_with(start.as_bytes()))
-            })
-            .collect()
+        process::with_entry(|entry| entry.starts_with(start.as_bytes()))
     }
 
     /// The words that a process of this place was started with, joined.
     fn command_lines(&self) -> Vec<String> {
-        let read = |process: PathBuf| fs::read(process.join("cmdline")).unwrap_or_default();
+        let read = |pid: Pid| {
+            let file = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
+            fs::read(file).unwrap_or_default()
+        };
         let lines = self.processes().into_iter().map(read);
         lines
             .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
@@ -66,22 +62,7 @@ impl Place {
 impl Drop for Place {
     /// A test that fails must not leave a daemon behind.
     fn drop(&mut self) {
-        for process in self.processes() {
-            let pid = process
-                .file_name()
-                .and_then(|name| name.to_str()?.parse().ok());
-            if let Some(pid) = pid.and_then(Pid::from_raw) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
-    }
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what} has not come true");
-        std::thread::sleep(Duration::from_millis(10));
+        process::kill_all(|| self.processes());
     }
 }
 

@@ -1,6 +1,6 @@
 //! What lands, and what must not.
 
-use super::place::{Place, until};
+use super::place::Place;
 
 #[test]
 fn gates_do_not_run_again_and_again_while_a_checkout_is_in_the_way() {
@@ -10,13 +10,13 @@ fn gates_do_not_run_again_and_again_while_a_checkout_is_in_the_way() {
     place.until_state("a", "review");
     assert_eq!(place.lines("gates"), 1);
     // Main moves, so that the merged tree is another one; and the person works on the same file.
-    place.write("repo/other.txt", "other\n");
-    place.commit("other");
-    place.write("repo/base.txt", "the person's own\n");
+    place.repo.write("other.txt", "other\n");
+    place.repo.commit_all("other");
+    place.repo.write("base.txt", "the person's own\n");
     place.ok(&["approve", "a"]);
-    until("it is held", || place.show("a")["task"]["held"].is_string());
+    place.until("it is held", || place.task("a").held.is_some());
     assert_eq!(place.lines("gates"), 1, "gates ran for what could not land");
-    place.git(&["checkout", "--quiet", "--", "base.txt"]);
+    place.repo.git(&["checkout", "--quiet", "--", "base.txt"]);
     place.until_state("a", "landed");
     assert_eq!(
         place.lines("gates"),
@@ -31,17 +31,17 @@ fn a_landing_that_can_not_be_finished_is_said_and_finished_later() {
     place.ok(&["create", "a", "-p", "do it"]);
     place.until_state("a", "review");
     // As a git that crashed leaves it.
-    let lock = place.repo().join(".git/index.lock");
+    let lock = place.root().join(".git/index.lock");
     std::fs::write(&lock, "").unwrap();
     place.ok(&["approve", "a"]);
-    until("the person is told", || {
-        let held = place.show("a")["task"]["held"].to_string();
-        held.contains("index.lock")
+    place.until("the person is told", || {
+        let held = place.task("a").held;
+        held.is_some_and(|held| held.contains("index.lock"))
     });
     // A daemon may have swept it meanwhile.
     let _ = std::fs::remove_file(&lock);
     place.until_state("a", "landed");
-    assert_eq!(place.git(&["status", "--porcelain"]), "");
+    assert_eq!(place.repo.git(&["status", "--porcelain"]), "");
 }
 
 #[test]
@@ -49,14 +49,14 @@ fn what_passes_only_thanks_to_an_ignored_file_does_not_land() {
     let rules = "gates:\n  - { name: test, command: \"test ! -f result.txt || test -f crutch\" }\n\
                  limits: { fixCycles: 1 }\n";
     let place = Place::new(rules, "touch crutch; echo \"$WOODWARD_RUN\" > result.txt\n");
-    place.write("repo/.gitignore", "crutch\n");
-    place.commit("ignore the crutch");
-    let main = place.git(&["rev-parse", "main"]);
+    place.repo.write(".gitignore", "crutch\n");
+    place.repo.commit_all("ignore the crutch");
+    let main = place.repo.git(&["rev-parse", "main"]);
     place.ok(&["create", "a", "-p", "do it"]);
     // It is never even ready: what is looked at is the commit.
     place.until_state("a", "failed");
     let shown = place.show("a");
-    assert_eq!(shown["gates"][0]["verdict"], "fail", "{shown:#}");
-    assert_eq!(shown["runs"].as_array().map(Vec::len), Some(2), "{shown:#}");
-    assert_eq!(place.git(&["rev-parse", "main"]), main);
+    assert_eq!(shown.gates[0].verdict, "fail", "{shown:#?}");
+    assert_eq!(shown.runs.len(), 2, "{shown:#?}");
+    assert_eq!(place.repo.git(&["rev-parse", "main"]), main);
 }

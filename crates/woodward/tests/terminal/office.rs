@@ -1,14 +1,14 @@
 //! A repository under a real daemon, with Claude Code or Codex as its agent, and people at terminals.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
-use woodward_api::{Envelope, TaskDetail};
+use woodward_api::TaskDetail;
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
-use woodward_testkit::patience::{AGENT_PATIENCE, until, within};
-use woodward_testkit::{Ran, TestDaemon, TestRepo};
+use woodward_testkit::patience::AGENT_PATIENCE;
+use woodward_testkit::{TestDaemon, TestProject, TestRepo};
 
 use crate::scene::{Person, WOODWARD};
 
@@ -37,8 +37,7 @@ pub(crate) const CODEX: Agent = Agent {
 
 /// Everything that one test works with. The daemon goes first when it is dropped.
 pub(crate) struct Office {
-    pub(crate) daemon: TestDaemon,
-    pub(crate) repo: TestRepo,
+    project: TestProject,
     pub(crate) api: ModelApi,
     agent: &'static str,
 }
@@ -107,30 +106,12 @@ impl Office {
         settle_claude(&mut daemon, &api, repo.root(), settled);
         settle_codex(&mut daemon, &api);
         let office = Self {
-            daemon,
-            repo,
+            project: TestProject::new(daemon, repo),
             api,
             agent,
         };
         office.ok(&["init", "-q"]);
         office
-    }
-
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        self.daemon.run(self.repo.root(), args)
-    }
-
-    pub(crate) fn ok(&self, args: &[&str]) -> Ran {
-        let ran = self.run(args);
-        assert_eq!(ran.code, 0, "woodward {args:?}: {ran:#?}");
-        ran
-    }
-
-    pub(crate) fn show(&self, task: &str) -> TaskDetail {
-        let ran = self.ok(&["show", task, "--json"]);
-        let envelope: Envelope<TaskDetail> =
-            serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:#?}"));
-        envelope.data
     }
 
     /// Waits until a task is in this state.
@@ -140,17 +121,9 @@ impl Office {
 
     /// Waits until something is true of a task, and tells its story when it never is.
     pub(crate) fn comes_true(&self, task: &str, what: &str, is: impl Fn(&TaskDetail) -> bool) {
-        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            within(AGENT_PATIENCE, what, || is(&self.show(task)).then_some(()));
-        }));
-        if looked.is_err() {
-            let said = |args: &[&str]| self.run(args).stdout;
-            panic!(
-                "in vain: {task}, {what}:\n{}\n{}\n{}",
-                said(&["show", task]),
-                said(&["timeline", task]),
-                said(&["logs", task])
-            );
+        let found = self.poll(AGENT_PATIENCE, || is(&self.show(task)).then_some(()));
+        if found.is_none() {
+            panic!("timed out: {task}, {what}:\n{}", self.story(task));
         }
     }
 
@@ -164,10 +137,6 @@ impl Office {
 
     pub(crate) fn is_running(&self, task: &str) -> bool {
         self.run(&["show", task]).stdout.contains("working")
-    }
-
-    pub(crate) fn worktree(&self, task: &str) -> PathBuf {
-        self.repo.around().join("shop.worktrees").join(task)
     }
 
     /// A file outside of every worktree and of where temporary files are: nobody writes it unasked.
@@ -214,16 +183,13 @@ impl Office {
         let names = self.tmux(&["list-sessions", "-F", "#{session_name}"]);
         format!("={}:", names.trim())
     }
+}
 
-    /// The end of the daemon's life, as `kill -9` has it.
-    pub(crate) fn kill_daemon(&self) {
-        let health: serde_json::Value =
-            serde_json::from_str(&self.ok(&["up", "--json"]).stdout).expect("json");
-        let pid = health["data"]["pid"].as_i64().expect("a number");
-        let pid = Pid::from_raw(i32::try_from(pid).expect("a number")).expect("a process");
-        kill_process(pid, Signal::KILL).expect("it runs");
-        let entry = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
-        until("the daemon is gone", || !entry.exists());
+impl Deref for Office {
+    type Target = TestProject;
+
+    fn deref(&self) -> &TestProject {
+        &self.project
     }
 }
 

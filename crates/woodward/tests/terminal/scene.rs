@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 use woodward_agents::adapters::command::PromptBy;
 use woodward_agents::permission::Rules;
 use woodward_agents::{
@@ -16,6 +16,7 @@ use woodward_testkit::TestRepo;
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
 use woodward_testkit::patience::{AGENT_PATIENCE, until, within};
+use woodward_testkit::process;
 
 pub(crate) const WOODWARD: &str = env!("CARGO_BIN_EXE_woodward");
 
@@ -174,32 +175,12 @@ impl Scene {
         );
         !before.is_empty() && before == after
     }
-
-    fn processes(&self) -> Vec<Pid> {
-        let entry = format!("{MARK}={}", self.around().display());
-        std::fs::read_dir("/proc")
-            .expect("it works")
-            .filter_map(|found| found.ok()?.file_name().to_str()?.parse::<i32>().ok())
-            .filter(|pid| {
-                std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|all| {
-                    all.split(|byte| *byte == 0)
-                        .any(|one| one == entry.as_bytes())
-                })
-            })
-            .filter_map(Pid::from_raw)
-            .collect()
-    }
 }
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        until("no process of this test is left", || {
-            let left = self.processes();
-            for pid in &left {
-                let _ = kill_process(*pid, Signal::KILL);
-            }
-            left.is_empty()
-        });
+        let around = self.around().display().to_string();
+        process::kill_all(|| process::with_variable(MARK, &around));
     }
 }
 
