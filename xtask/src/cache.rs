@@ -32,7 +32,7 @@ impl Cache {
         if has_built_tests(root) {
             return Ok(None);
         }
-        let (Some(directory), Some(files)) = (directory(), listed_files()) else {
+        let (Some(directory), Some(files)) = (directory("build"), listed_files()) else {
             return Ok(None);
         };
         let key = key()?;
@@ -88,11 +88,12 @@ pub(crate) fn has_built_tests(root: &Path) -> bool {
     names.any(|entry| entry.file_name().as_bytes().starts_with(b"e2e-"))
 }
 
-fn directory() -> Option<PathBuf> {
+/// A directory of Woodward's own in the user's cache.
+pub(crate) fn directory(name: &str) -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".cache")))?;
-    Some(cache.join("woodward/build"))
+    Some(cache.join("woodward").join(name))
 }
 
 /// Names a build by what makes all of it useless: the toolchain and the dependencies.

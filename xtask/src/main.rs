@@ -7,6 +7,7 @@ mod agents;
 mod cache;
 mod capabilities;
 mod commands;
+mod deny;
 mod deps;
 mod doctests;
 mod load;

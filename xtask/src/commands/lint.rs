@@ -1,10 +1,11 @@
 //! `cargo xtask lint`: all that is judged without running anything of ours.
 
-use crate::commands::deps;
+use crate::commands::deps::{self, Deps};
 use crate::doctests;
 use crate::process::Cmd;
 use crate::steps::{Failed, Share, Steps};
 use anyhow::{Result, bail};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// `--test '*'` also takes those with `test = false`, which `--all-targets` leaves out.
@@ -25,7 +26,10 @@ const CLIPPY: &[&str] = &[
 
 /// Check formatting, clippy's lints, and the dependency rules
 #[derive(clap::Args)]
-pub(crate) struct Lint {}
+pub(crate) struct Lint {
+    #[command(flatten)]
+    deps: Deps,
+}
 
 impl Lint {
     pub(crate) fn run(&self) -> ExitCode {
@@ -35,7 +39,8 @@ impl Lint {
             clippy: Share::Unlimited,
             deps: Share::Unlimited,
         };
-        match run_cheap(&mut steps, unlimited).and_then(|()| run_clippy(&mut steps, unlimited)) {
+        let sources = check_sources(&mut steps, unlimited, self.deps.advisory_db());
+        match sources.and_then(|()| run_clippy(&mut steps, unlimited)) {
             Ok(()) => steps.finish(),
             Err(Failed) => ExitCode::FAILURE,
         }
@@ -50,15 +55,19 @@ pub(crate) struct Shares {
     pub(crate) deps: Share,
 }
 
-/// The steps that build nothing.
-pub(crate) fn run_cheap(steps: &mut Steps, shares: Shares) -> Result<(), Failed> {
+/// The steps that need no build of ours.
+pub(crate) fn check_sources(
+    steps: &mut Steps,
+    shares: Shares,
+    advisory_db: Option<&Path>,
+) -> Result<(), Failed> {
     let format = Cmd::cargo(&["fmt", "--all", "--check"]);
     steps.run("format", shares.format, &format.to_string(), || {
         pass(&format)
     })?;
     steps.run("deps", shares.deps, "cargo xtask lint", || {
         doctests::check()?;
-        deps::check()
+        deps::check(advisory_db)
     })
 }
 

@@ -81,13 +81,13 @@ impl Test {
         let setup = "cargo xtask setup";
         steps.run("setup", shares.setup, setup, setup::install_missing)?;
         let is_linted = self.only.is_none() && self.repeat.is_none() && self.filter.is_none();
-        if is_linted {
-            lint::run_cheap(&mut steps, shares.lint)?;
-        }
         let needs_agents = !self.fast && self.repeat.is_none();
         let report = std::thread::scope(|scope| {
             // Installing mostly waits for the network, building for the processors.
             let installed = needs_agents.then(|| scope.spawn(setup::install_agents));
+            if is_linted {
+                lint::check_sources(&mut steps, shares.lint, None)?;
+            }
             let rerun = runner::build_command().to_string();
             let build = steps.run("build", shares.build, &rerun, runner::build)?;
             if is_linted {
@@ -194,7 +194,7 @@ impl Shares {
             lint: lint::Shares {
                 format: share(10, 10),
                 clippy: share(90, 240),
-                deps: share(10, 120),
+                deps: share(20, 240),
             },
             agents: share(5, 300),
             tests: share(415, 710),
