@@ -14,8 +14,6 @@ pub(crate) struct Metadata {
 #[derive(Debug)]
 pub(super) struct Package {
     pub(super) name: String,
-    pub(super) version: String,
-    pub(super) licence: Option<String>,
     pub(super) is_ours: bool,
     pub(super) dependencies: Vec<Dependency>,
 }
@@ -56,8 +54,6 @@ impl Package {
     fn parse(value: &Value, ours: &BTreeSet<&str>) -> Result<Self> {
         Ok(Self {
             name: text(value, "name")?.to_owned(),
-            version: text(value, "version")?.to_owned(),
-            licence: value["license"].as_str().map(str::to_owned),
             is_ours: ours.contains(text(value, "id")?),
             dependencies: list(value, "dependencies")?
                 .iter()
@@ -107,19 +103,15 @@ pub(super) mod tests {
         json!({
             "id": format!("path+file:///wood/{name}"),
             "name": name,
-            "version": "0.1.0",
-            "license": "MIT OR Apache-2.0",
             "dependencies": dependencies,
         })
     }
 
     /// A crate of somebody else.
-    pub(in crate::deps) fn foreign(name: &str, licence: Option<&str>) -> Value {
+    pub(in crate::deps) fn foreign(name: &str) -> Value {
         json!({
             "id": format!("registry+https://example.org#{name}"),
             "name": name,
-            "version": "1.2.3",
-            "license": licence,
             "dependencies": [],
         })
     }

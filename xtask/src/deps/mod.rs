@@ -3,7 +3,6 @@
 //! Nothing in this module runs a process, reads a file or prints.
 
 mod direction;
-mod licence;
 mod metadata;
 mod purity;
 mod rules;
@@ -27,7 +26,6 @@ pub(crate) fn examine(facts: &Facts) -> Vec<String> {
         direction::examine(&facts.metadata),
         purity::examine(&facts.metadata, &facts.core_tree),
         sources::examine(&facts.core_sources),
-        licence::examine(&facts.metadata),
     ]
     .concat()
 }

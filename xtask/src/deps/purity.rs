@@ -92,7 +92,6 @@ mod tests {
     use super::super::tree::Tree;
     use super::examine;
 
-    const MIT: Option<&str> = Some("MIT");
     const CORE_LIST: [&str; 3] = ["serde", "thiserror", "uuid"];
 
     fn tree(text: &str) -> Tree {
@@ -117,7 +116,7 @@ mod tests {
                 &["serde", "thiserror", "tokio", "uuid"],
                 &[],
             ),
-            foreign("tokio", MIT),
+            foreign("tokio"),
         ]);
         let linked = tree("0woodward-core v0\n1serde v1\n1tokio v1\n2mio v1\n3libc v0\n");
         let findings = examine(&workspace, &linked);

@@ -60,23 +60,5 @@ pub(super) const FIXED: &[(&str, &[&str])] = &[
 /// environment or a random number with the features the core asks for.
 pub(super) const CORE_CLOSURE: &[&str] = &["serde", "serde_core", "thiserror", "uuid"];
 
-/// Licences that allow shipping Woodward as MIT OR Apache-2.0.
-pub(super) const LICENCES: &[&str] = &[
-    "0BSD",
-    "Apache-2.0",
-    "Apache-2.0 WITH LLVM-exception",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BSL-1.0",
-    "CC0-1.0",
-    "ISC",
-    "MIT",
-    "MIT-0",
-    "MPL-2.0",
-    "Unicode-3.0",
-    "Unlicense",
-    "Zlib",
-];
-
 /// Where these tables are, for sentences that send a person here.
 pub(super) const HERE: &str = "xtask/src/deps/rules.rs";
