@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 const OUTPUT_MAX: u64 = 64 * 1024;
 const POLL_MIN: Duration = Duration::from_millis(1);
 const POLL_MAX: Duration = Duration::from_millis(16);
+const PROGRESS_EVERY: Duration = Duration::from_secs(15);
 /// After this many failures nothing more is started: something is broken.
 const FAILURES_MAX: usize = 25;
 
@@ -52,6 +53,8 @@ struct State<'a> {
     used: usize,
     done: Vec<Outcome>,
     failed: usize,
+    /// When the count was last shown.
+    shown: Instant,
 }
 
 impl Pool {
@@ -75,6 +78,7 @@ impl Pool {
             used: 0,
             done: Vec::with_capacity(jobs.len()),
             failed: 0,
+            shown: Instant::now(),
         });
         let changed = Condvar::new();
         std::thread::scope(|scope| {
@@ -101,7 +105,7 @@ impl Pool {
                 state.failed += 1;
             }
             state.done.push(outcome);
-            show_progress(&state, total);
+            show_progress(&mut state, total);
             drop(state);
             changed.notify_all();
         }
@@ -212,15 +216,16 @@ fn tail(path: &Path) -> String {
     }
 }
 
-/// One line for a failure at once, and one for each hundred tests.
-fn show_progress(state: &State<'_>, total: usize) {
+/// One line for a failure at once, and now and then one with the count.
+fn show_progress(state: &mut State<'_>, total: usize) {
     let Some(last) = state.done.last() else {
         return;
     };
     let count = state.done.len();
     if last.ended != Ended::Passed {
         output::narrate(&format!("FAILED  {}", last.job.id));
-    } else if count.is_multiple_of(100) || count == total {
+    } else if state.shown.elapsed() >= PROGRESS_EVERY || count == total {
+        state.shown = Instant::now();
         output::narrate(&format!("{count} of {total} tests have run"));
     }
 }

@@ -4,9 +4,6 @@
 //! compile. An arm brings the state about, checks that exactly this command is printed there, types
 //! it with [`Hinted::typed`], and checks that it did what it is for.
 
-use std::collections::VecDeque;
-use std::sync::Mutex;
-
 use woodward_core::hint::{CommandKind, Dependencies, NextCommand, Word};
 use woodward_core::moved_branch::MovedBranch;
 use woodward_core::{CommitId, TaskName};
@@ -17,23 +14,32 @@ use crate::events::Ci;
 use crate::moved_branch::{commit_in_checkout, held};
 use crate::scene::Scene;
 
-/// How many scenarios run at once.
-const AT_ONCE: usize = 4;
+/// How many tests share the scenarios: each takes a second or more, and tests run side by side.
+const PARTS: usize = 8;
 
-#[test]
-fn every_command_in_a_hint_works_where_it_is_printed() {
-    let kinds: Mutex<VecDeque<CommandKind>> =
-        Mutex::new(CommandKind::ALL.iter().copied().collect());
-    let next = || kinds.lock().expect("no panic while locked").pop_front();
-    std::thread::scope(|threads| {
-        for _ in 0..AT_ONCE {
-            threads.spawn(|| {
-                while let Some(kind) = next() {
-                    scenario(kind);
-                }
-            });
-        }
-    });
+/// The scenarios of every eighth command, beginning with this one.
+fn scenarios(first: usize) {
+    assert!(first < PARTS);
+    for kind in CommandKind::ALL.iter().skip(first).step_by(PARTS) {
+        scenario(*kind);
+    }
+}
+
+mod every_command_in_a_hint_works_where_it_is_printed {
+    macro_rules! parts {
+        ($($name:ident $first:literal),*) => {
+            $(#[test]
+            fn $name() {
+                super::scenarios($first);
+            })*
+
+            #[test]
+            fn no_part_is_missing() {
+                assert_eq!([$($first),*].to_vec(), (0..super::PARTS).collect::<Vec<_>>());
+            }
+        };
+    }
+    parts!(part_1 0, part_2 1, part_3 2, part_4 3, part_5 4, part_6 5, part_7 6, part_8 7);
 }
 
 /// The task of most scenarios.
