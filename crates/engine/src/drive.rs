@@ -198,7 +198,8 @@ impl Driver {
                 }
                 Err(error) => {
                     tracing::warn!(task = %self.task, %error, "trouble; looking again");
-                    let wait = tokio::time::sleep(trouble);
+                    let pace = self.inner.options.retry_pace;
+                    let wait = tokio::time::sleep(pace.wait(trouble));
                     let _ = self.handle.cancel.run_until_cancelled(wait).await;
                     trouble = (trouble * 2).min(TROUBLE_MAX);
                     // The database comes back, and rules are the person's, who is told of them.

@@ -5,6 +5,7 @@
 //! only a reason to look, so that a restart goes on exactly where a crash left off.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
@@ -83,6 +84,31 @@ pub struct Options {
     pub program: PathBuf,
     /// The rhythm of leases.
     pub timing: LeaseTiming,
+    /// How soon what failed is tried again.
+    pub retry_pace: RetryPace,
+}
+
+/// How many times sooner than usual a driver or a landing that failed is tried again. Only tests are in
+/// a hurry; the order of attempts, their number and how they come further apart stay the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPace(NonZeroU32);
+
+impl Default for RetryPace {
+    fn default() -> Self {
+        Self(NonZeroU32::MIN)
+    }
+}
+
+impl RetryPace {
+    /// So many times sooner than usual.
+    pub const fn faster(times: NonZeroU32) -> Self {
+        Self(times)
+    }
+
+    /// What a wait is at this pace.
+    pub(crate) fn wait(self, usual: Duration) -> Duration {
+        usual / self.0.get()
+    }
 }
 
 /// A running engine. Clones are the same engine.

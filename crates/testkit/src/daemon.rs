@@ -98,6 +98,12 @@ impl TestDaemon {
         self.env.push((name.into(), value.into()));
     }
 
+    /// From its next start on, the daemon tries what failed again so many times sooner than usual: a
+    /// driver in trouble, and a landing that is held.
+    pub fn retry_sooner(&mut self, times: u32) {
+        self.set("WOODWARD_TEST_RETRY_PACE", times.to_string());
+    }
+
     /// The person's home directory.
     pub fn home(&self) -> &Path {
         self.home.path()

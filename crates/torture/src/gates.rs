@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use woodward_api::OpenProject;
 use woodward_core::lease::LeaseTiming;
-use woodward_engine::engine::{Database, Engine, Options as EngineOptions};
+use woodward_engine::engine::{Database, Engine, Options as EngineOptions, RetryPace};
 use woodward_engine::paths::Paths;
 use woodward_engine::supervise::Program;
 
@@ -50,6 +50,7 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
         },
         program: stage.program(),
         timing: LeaseTiming::default(),
+        retry_pace: RetryPace::default(),
     })
     .await?;
     let root = stage.repo();

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use woodward_api::{Code, Problem};
 use woodward_core::lease::LeaseTiming;
 use woodward_engine::EngineError;
-use woodward_engine::engine::{Database, Engine, Options};
+use woodward_engine::engine::{Database, Engine, Options, RetryPace};
 use woodward_engine::paths::Paths;
 use woodward_engine::supervise::Program;
 
@@ -23,6 +23,8 @@ use crate::output::{Manner, Output};
 
 /// Names a PostgreSQL server to keep the state in; the embedded database otherwise.
 const DATABASE_URL: &str = "WOODWARD_DATABASE_URL";
+/// For tests of the daemon only: how many times sooner than usual it tries again what failed.
+const RETRY_PACE: &str = "WOODWARD_TEST_RETRY_PACE";
 /// Enough to wait for many things at once; the work is done by other processes.
 const THREADS: usize = 2;
 
@@ -110,5 +112,9 @@ fn options(paths: &Paths) -> Options {
         },
         program: own,
         timing: LeaseTiming::default(),
+        retry_pace: std::env::var(RETRY_PACE)
+            .ok()
+            .and_then(|times| times.parse().ok())
+            .map_or_else(RetryPace::default, RetryPace::faster),
     }
 }

@@ -12,6 +12,7 @@ use woodward_core::{Note, TaskId};
 use woodward_store::{Queued, StoreError};
 
 use super::right::Right;
+use crate::engine::RetryPace;
 use crate::error::{EngineError, Result};
 use crate::git::{GitError, Repo, SigningConfig, SigningError, is_unique};
 
@@ -41,14 +42,14 @@ pub(super) struct Attempts {
 
 impl Attempts {
     /// One more attempt that met this cause.
-    pub(super) fn after(earlier: Option<Self>, cause: HoldCause) -> Self {
+    pub(super) fn after(earlier: Option<Self>, cause: HoldCause, pace: RetryPace) -> Self {
         let same = earlier.filter(|earlier| earlier.cause == cause);
         let count = same.map_or(0, |same| same.count).saturating_add(1);
         let wait = Duration::from_millis(cause.retry_after(count).0);
         Self {
             cause,
             count,
-            until: Instant::now() + wait,
+            until: Instant::now() + pace.wait(wait),
         }
     }
 }
@@ -220,7 +221,7 @@ impl Right<'_> {
         landing
             .attempts
             .retain(|_, attempts| Some(attempts.until) > long_ago);
-        let attempts = Attempts::after(earlier, hold.cause);
+        let attempts = Attempts::after(earlier, hold.cause, self.inner.options.retry_pace);
         landing.attempts.insert(task, attempts);
         Ok(())
     }
@@ -252,15 +253,16 @@ mod tests {
 
     #[test]
     fn attempts_that_meet_the_same_cause_come_further_apart() {
+        let pace = RetryPace::default();
         let mut attempts = None;
         let mut waits = Vec::new();
         for _ in 0..8 {
-            let next = Attempts::after(attempts, HoldCause::DiskFull);
+            let next = Attempts::after(attempts, HoldCause::DiskFull, pace);
             waits.push(HoldCause::DiskFull.retry_after(next.count).0 / 1_000);
             attempts = Some(next);
         }
         assert_eq!(waits, [2, 4, 8, 16, 32, 60, 60, 60]);
-        let other = Attempts::after(attempts, HoldCause::Signing);
+        let other = Attempts::after(attempts, HoldCause::Signing, pace);
         assert_eq!(other.count, 1, "another cause starts anew");
     }
 

@@ -430,7 +430,7 @@ impl Right<'_> {
             let branch = (self.project.id(), intent.branch.clone());
             let mut landing = self.inner.landers.lock();
             let earlier = landing.stuck.get(&branch).copied();
-            let attempts = Attempts::after(earlier, hold.cause);
+            let attempts = Attempts::after(earlier, hold.cause, self.inner.options.retry_pace);
             landing.stuck.insert(branch, attempts);
             self.wake_at(attempts.until);
             earlier

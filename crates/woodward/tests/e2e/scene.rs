@@ -10,6 +10,9 @@ use woodward_testkit::{TestDaemon, TestProject, TestRepo};
 #[derive(Debug)]
 pub(crate) struct Scene(TestProject);
 
+/// How many times sooner than usual the daemon tries again what failed.
+pub(crate) const RETRY_PACE: u32 = 4;
+
 /// An agent that runs its prompt as a script.
 pub(crate) const SHELL_AGENT: &str =
     "orchestrator: { agent: shell, maxConcurrent: 8 }\nagents:\n  shell: { command: sh }\n";
@@ -29,7 +32,8 @@ impl Scene {
 
     /// A repository as it is.
     pub(crate) fn of(repo: TestRepo) -> Self {
-        let daemon = TestDaemon::new(env!("CARGO_BIN_EXE_woodward"));
+        let mut daemon = TestDaemon::new(env!("CARGO_BIN_EXE_woodward"));
+        daemon.retry_sooner(RETRY_PACE);
         Self(TestProject::new(daemon, repo))
     }
 

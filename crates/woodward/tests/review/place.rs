@@ -24,6 +24,7 @@ impl Place {
         );
         let mut daemon = TestDaemon::new(env!("CARGO_BIN_EXE_woodward"));
         daemon.set("TMPDIR", &out);
+        daemon.retry_sooner(10);
         let place = Self(TestProject::new(daemon, repo));
         place.ok(&["init"]);
         place
