@@ -16,6 +16,9 @@ use crate::process;
 /// The variable that names a state directory, and by which its processes are found.
 const STATE_DIR: &str = "WOODWARD_STATE_DIR";
 
+/// How much of the daemon's log a failed test shows.
+const LOG_LINES: usize = 20;
+
 /// What a command said.
 #[derive(Clone, Debug)]
 pub struct Ran {
@@ -117,6 +120,13 @@ impl TestDaemon {
     /// The daemon's socket.
     pub fn socket(&self) -> PathBuf {
         self.state().join("woodward.sock")
+    }
+
+    /// The end of the daemon's log.
+    pub fn log_tail(&self) -> String {
+        let log = std::fs::read_to_string(self.state().join("daemon.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
     }
 
     /// The program with its environment, in a directory.

@@ -134,7 +134,7 @@ impl TestProject {
     /// When it can't be started.
     pub fn daemon_pid(&self) -> i32 {
         let patience = Duration::from_secs(10);
-        let health: Health = self.read("its health", async |client| client.health(patience).await);
+        let health: Health = self.must("its health", async |client| client.health(patience).await);
         health.pid.try_into().expect("a process id")
     }
 
@@ -174,18 +174,11 @@ impl TestProject {
         }
     }
 
-    /// Asks the daemon for something that it must not refuse.
+    /// Asks the daemon for something that it must not refuse. A daemon that dies meanwhile, or gives no
+    /// answer, fails the test.
     fn must<T>(&self, what: &str, request: impl AsyncFn(&Client) -> Result<T, ClientError>) -> T {
-        self.call(request)
-            .unwrap_or_else(|error| panic!("{what}: {error}"))
-    }
-
-    /// The same for what is harmless to ask twice: an answer that a dying daemon did not give is asked
-    /// for again.
-    fn read<T>(&self, what: &str, request: impl AsyncFn(&Client) -> Result<T, ClientError>) -> T {
-        patience::until_some(what, || match self.call(&request) {
-            Err(error) if error.is_daemon_gone() => None,
-            answer => Some(answer.unwrap_or_else(|error| panic!("{what}: {error}"))),
+        self.call(request).unwrap_or_else(|error| {
+            panic!("{what}: {error}\n{}", self.daemon.log_tail());
         })
     }
 
@@ -194,7 +187,7 @@ impl TestProject {
     /// # Panics
     /// When there is no such task.
     pub fn show(&self, task: &str) -> TaskDetail {
-        self.read(task, async |client| client.task(task).await)
+        self.must(task, async |client| client.task(task).await)
     }
 
     /// One task without what only git knows: this is cheap to ask for.
@@ -202,7 +195,7 @@ impl TestProject {
     /// # Panics
     /// When there is no such task.
     pub fn task(&self, task: &str) -> TaskSummary {
-        self.read(task, async |client| client.task_briefly(task).await)
+        self.must(task, async |client| client.task_briefly(task).await)
             .task
     }
 
@@ -211,7 +204,7 @@ impl TestProject {
     /// # Panics
     /// When the project is unknown.
     pub fn status(&self) -> Vec<TaskSummary> {
-        self.read("the status", async |client| client.status(true).await)
+        self.must("the status", async |client| client.status(true).await)
             .tasks
     }
 
@@ -220,7 +213,7 @@ impl TestProject {
     /// # Panics
     /// When there is no such task.
     pub fn timeline(&self, task: &str) -> Timeline {
-        self.read(task, async |client| client.timeline(task).await)
+        self.must(task, async |client| client.timeline(task).await)
     }
 
     /// The merge queues.
@@ -228,7 +221,7 @@ impl TestProject {
     /// # Panics
     /// When the project is unknown.
     pub fn queue(&self) -> QueueView {
-        self.read("the queue", async |client| client.queue().await)
+        self.must("the queue", async |client| client.queue().await)
     }
 
     /// What rules did and did not, the newest first; of one task, or of the project.
@@ -236,7 +229,7 @@ impl TestProject {
     /// # Panics
     /// When there is no such task.
     pub fn reaction_log(&self, task: Option<&str>) -> Vec<ReactionEntry> {
-        self.read("the log of rules", async |client| {
+        self.must("the log of rules", async |client| {
             client.reaction_log(task, LIST_MAX).await
         })
     }
@@ -246,7 +239,7 @@ impl TestProject {
     /// # Panics
     /// When the project is unknown.
     pub fn notices(&self) -> Vec<NoticeView> {
-        self.read("the notices", async |client| client.notices(LIST_MAX).await)
+        self.must("the notices", async |client| client.notices(LIST_MAX).await)
     }
 
     /// Creates a task with this prompt.
