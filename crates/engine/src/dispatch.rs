@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use woodward_core::{ClaimId, State, StateKind};
+use woodward_core::ClaimId;
 use woodward_store::{ClaimRequest, Claims, StoreError, fresh_uuid};
 
 use crate::config::ConflictPolicy;
@@ -33,20 +33,18 @@ pub(crate) async fn claim(inner: &Arc<Inner>) -> Result<()> {
 }
 
 async fn claim_in(inner: &Arc<Inner>, project: &Project) -> Result<()> {
-    let now = crate::clock::now();
-    let tasks = inner.open_tasks(project.id()).await?;
-    let due = tasks.iter().any(|task| {
-        task.state.kind() == StateKind::Queued
-            && task.blockers.is_empty()
-            && matches!(task.state, State::Queued { run_at, .. } if run_at <= now)
-    });
-    if !due {
+    if !inner.store.has_claimable(project.id()).await? {
         return Ok(());
     }
     let config = project.config().await?;
-    let waiting = foresee::waiting(inner, project, &config, &tasks).await?;
     // Nobody knows whether a task that is created just now must wait for these.
     let must_be_seen = config.conflicts.policy == ConflictPolicy::Serialise;
+    let tasks = if must_be_seen {
+        inner.open_tasks(project.id()).await?
+    } else {
+        Vec::new()
+    };
+    let waiting = foresee::waiting(inner, project, &config, &tasks).await?;
     let seen = || tasks.iter().map(|task| task.id).collect();
     let request = ClaimRequest {
         claim: ClaimId::new(fresh_uuid()),

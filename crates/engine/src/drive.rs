@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use woodward_core::budget::Spend;
 use woodward_core::event::Outcome;
@@ -46,6 +46,7 @@ const DISK_RETRY_MAX: Duration = Duration::from_mins(5);
 #[derive(Debug, Default)]
 pub(crate) struct Drivers {
     running: Mutex<HashMap<TaskId, Handle>>,
+    count: watch::Sender<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -112,6 +113,11 @@ impl Drivers {
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
+
+    /// How many there are, for who waits until that changes.
+    pub(crate) fn watch_count(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
 }
 
 /// Sees to it that a claim is driven.
@@ -127,9 +133,14 @@ pub(crate) fn ensure(inner: &Arc<Inner>, task: TaskId, epoch: Epoch) {
         let mut drivers = inner.drivers.lock();
         match drivers.get(&task) {
             Some(current) if current.epoch >= epoch => return,
-            _ => drivers.insert(task, handle.clone()),
+            _ => {
+                let before = drivers.insert(task, handle.clone());
+                inner.drivers.count.send_replace(drivers.len());
+                before
+            }
         }
     };
+    inner.lease_taken.notify_one();
     let inner = Arc::clone(inner);
     inner.tasks.clone().spawn(async move {
         if let Some(before) = before {
@@ -147,6 +158,7 @@ pub(crate) fn ensure(inner: &Arc<Inner>, task: TaskId, epoch: Epoch) {
         let mut drivers = inner.drivers.lock();
         if drivers.get(&task).is_some_and(|h| h.epoch == epoch) {
             drivers.remove(&task);
+            inner.drivers.count.send_replace(drivers.len());
         }
         drop(drivers);
         handle.over.cancel();

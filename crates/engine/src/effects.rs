@@ -107,10 +107,9 @@ async fn perform_and_report(inner: &Arc<Inner>, taken: TakenEffect) {
         }
     };
     inner.outbox.end(taken.id);
-    match reported {
-        Ok(()) => inner.look.notify_one(),
+    if let Err(error) = reported {
         // It will be handed out again, and done again, to no harm.
-        Err(error) => tracing::debug!(verb, %error, "the report on an effect was not taken"),
+        tracing::debug!(verb, %error, "the report on an effect was not taken");
     }
 }
 

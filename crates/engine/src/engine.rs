@@ -11,18 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use woodward_core::lease::LeaseTiming;
 use woodward_core::{
     Actor, Epoch, Event, Fact, ProjectId, Task, TaskId, Timestamp, Transition, WorkerId,
 };
-use woodward_store::{PostgresStore, SqliteStore, Store, StoreError, TaskFilter};
+use woodward_store::{Activity, Due, PostgresStore, SqliteStore, Store, StoreError, TaskFilter};
 
 use crate::agent::available::Waits;
 use crate::agent::price::{self, Prices};
 use crate::clock;
+use crate::directory_watch::DirectoryWatcher;
 use crate::disk::{self, DiskWaits};
 use crate::drive::Drivers;
 use crate::effects::Outbox;
@@ -44,6 +45,13 @@ use crate::tail::Tail;
 /// How long a refused or unreachable database is left alone.
 const STORE_RETRY: Duration = Duration::from_millis(100);
 const STORE_RETRY_MAX: Duration = Duration::from_secs(2);
+
+/// How long a reader of the database sleeps that nobody wakes. What this process writes always wakes, what
+/// others write may not.
+const SLEEP_MAX: Duration = Duration::from_secs(3_600);
+const SLEEP_MAX_SHARED: Duration = Duration::from_secs(30);
+/// How long it waits after the database gave no answer.
+const READ_RETRY: Duration = Duration::from_secs(1);
 
 /// Where the state is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,13 +166,23 @@ pub(crate) struct Inner {
     pub(crate) look: Notify,
     /// There is something in the ledger that rules may answer to.
     pub(crate) react: Notify,
+    /// A lease was taken: from now on it must be renewed.
+    pub(crate) lease_taken: Notify,
+    /// Counts changes of rules and of a person's own settings.
+    pub(crate) settings: watch::Sender<u64>,
+    /// Counts looks at what no event tells, for all who look with them.
+    pub(crate) tick: watch::Sender<u64>,
+    /// Directories in which somebody waits for files.
+    pub(crate) directories: DirectoryWatcher,
+    /// The state directory was removed.
+    pub(crate) state_lost: CancellationToken,
     pub(crate) stopping: CancellationToken,
     pub(crate) tasks: TaskTracker,
     pub(crate) ready: AtomicBool,
     /// Where news from outside is taken over TCP.
     pub(crate) listen: std::sync::OnceLock<std::net::SocketAddr>,
     /// Held as long as the engine lives.
-    _lock: std::fs::File,
+    pub(crate) lock: std::fs::File,
 }
 
 impl Engine {
@@ -207,11 +225,16 @@ impl Engine {
             baselines: Questions::default(),
             look: Notify::new(),
             react: Notify::new(),
+            lease_taken: Notify::new(),
+            settings: watch::Sender::new(0),
+            tick: watch::Sender::new(0),
+            directories: DirectoryWatcher::new(),
+            state_lost: CancellationToken::new(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
             ready: AtomicBool::new(false),
             listen: std::sync::OnceLock::new(),
-            _lock: lock,
+            lock,
         });
         start::recover(&inner).await?;
         start::loops(&inner);
@@ -236,6 +259,17 @@ impl Engine {
     /// Resolves once the engine was told to stop.
     pub async fn stopped(&self) {
         self.inner.stopping.cancelled().await;
+    }
+
+    /// Resolves once the state directory is gone. From then on the engine must write nothing, so it is not
+    /// stopped but dropped.
+    pub async fn state_lost(&self) {
+        self.inner.state_lost.cancelled().await;
+    }
+
+    /// How many operations its database has performed.
+    pub fn activity(&self) -> Activity {
+        self.inner.store.activity()
     }
 
     /// Tells the engine to stop.
@@ -263,6 +297,26 @@ impl Inner {
                 what: why.unwrap_or_else(|| format!("project {id}")),
             })
         })
+    }
+
+    /// The longest that a reader of the database sleeps that nobody wakes.
+    pub(crate) const fn sleep_max(&self) -> Duration {
+        match self.options.database {
+            Database::Sqlite => SLEEP_MAX,
+            Database::Postgres(_) => SLEEP_MAX_SHARED,
+        }
+    }
+
+    /// How long until something on record becomes due by itself.
+    pub(crate) async fn until_due(&self, due: Due) -> Duration {
+        match self.store.next_due(due).await {
+            Ok(Some(wait)) => Duration::from_millis(wait.0).min(self.sleep_max()),
+            Ok(None) => self.sleep_max(),
+            Err(error) => {
+                tracing::debug!(%error, "what is due can't be read now");
+                READ_RETRY
+            }
+        }
     }
 
     /// All open tasks of a project.
@@ -328,7 +382,6 @@ impl Inner {
                 .await
             {
                 Ok(transition) => {
-                    self.look.notify_one();
                     if waited_for_disk {
                         self.disks.clear(task);
                     }

@@ -303,6 +303,7 @@ async fn work(right: &Right<'_>, branch: &str, bell: &Notify) -> Result<()> {
     {
         let mut landing = inner.landers.lock();
         landing.leases.push(right.reference());
+        inner.lease_taken.notify_one();
         let stuck = landing.stuck.get(&(project.id(), branch.to_owned()));
         if stuck.is_some_and(|attempts| Instant::now() < attempts.until) {
             // It wakes the queue when it is tried again.

@@ -6,6 +6,7 @@
 mod agent;
 mod clock;
 pub mod config;
+mod directory_watch;
 mod disk;
 mod dispatch;
 mod drive;
@@ -21,6 +22,7 @@ mod git_trace;
 mod handover;
 mod land;
 mod notify;
+mod outside;
 pub mod paths;
 mod project;
 mod prompt;

@@ -20,6 +20,7 @@ use crate::error::{EngineError, Result};
 use crate::files;
 use crate::gate::content::Covered;
 use crate::git::{Door, FileObject, FileStat, Repo, Side};
+use crate::outside::{FileVersion, RulesVersion};
 use crate::paths::Paths;
 use crate::targets::Targets;
 use std::sync::Arc;
@@ -94,6 +95,14 @@ impl Project {
             targets,
             complaint: Mutex::default(),
         })
+    }
+
+    /// By what its rules are known to be the same, without asking git.
+    pub(crate) fn rules_version(&self) -> RulesVersion {
+        (
+            self.repo.loose_tip(&self.base),
+            FileVersion::of(&self.root().join(CONFIG_FILE)),
+        )
     }
 
     /// Says why nothing starts, once for each reason.

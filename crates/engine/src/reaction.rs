@@ -25,14 +25,14 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use woodward_core::reaction::{Deed, Occurrence, Rule, Trigger};
 use woodward_core::{CommitId, ProjectId, TaskId, TaskName};
-use woodward_store::Wakeups;
+use woodward_store::{Due, EntryKind, Wakeups};
 
 use crate::engine::Inner;
 
-/// How often the clock is looked at for schedules.
-const CLOCK_EVERY: Duration = Duration::from_secs(5);
-/// How often the ledger is looked at when nobody says that there is something.
-const LEDGER_EVERY: Duration = Duration::from_millis(500);
+/// How long it waits after something could not be read.
+const RETRY: Duration = Duration::from_secs(1);
+/// What is due in less than this is looked at then.
+const SOON: Duration = Duration::from_millis(20);
 
 /// What the ledger says of a reaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,34 +95,63 @@ pub(crate) fn derived_id(key: &str, purpose: &str) -> Uuid {
 /// Follows, considers and performs until the engine stops.
 pub(crate) async fn run(inner: Arc<Inner>) {
     let mut wakeups: Wakeups = inner.store.wakeups();
+    let mut entries: Wakeups = inner.store.ledger_wakeups();
+    let mut settings = inner.settings.subscribe();
     let mut followers = follow::Followers::default();
-    let mut clock = Instant::now();
-    let mut ledger = Instant::now();
+    // When schedules are looked at next; `None` if there are none.
+    let mut clock = Some(Instant::now());
     let mut told = true;
     loop {
+        let mut failed = false;
         match followers.follow(&inner).await {
-            Ok(recorded) => told |= recorded,
+            Ok(followed) => {
+                told |= followed.recorded;
+                failed |= followed.is_behind;
+            }
             Err(error) => {
                 tracing::warn!(%error, "what happened could not be considered; it comes again");
+                failed = true;
             }
         }
-        if clock <= Instant::now() {
-            clock = Instant::now() + CLOCK_EVERY;
+        if clock.is_some_and(|clock| clock <= Instant::now()) {
             told |= followers.schedules(&inner).await;
+            clock = follow::next_schedule(&inner).await;
         }
         // Every change of any task wakes us; few of them put something into the ledger.
-        if told || ledger <= Instant::now() {
-            ledger = Instant::now() + LEDGER_EVERY;
+        if told {
             if let Err(error) = signal::take(&inner).await {
                 tracing::warn!(%error, "signals could not be considered; they come again");
+                failed = true;
             }
             if let Err(error) = perform::take(&inner).await {
                 tracing::warn!(%error, "reactions could not be taken");
+                failed = true;
             }
         }
+        let wait = if failed {
+            RETRY
+        } else if wakeups.is_pending() || entries.is_pending() {
+            Duration::ZERO
+        } else {
+            let signals = inner.until_due(Due::Entry(EntryKind::Signal)).await;
+            let reactions = inner.until_due(Due::Entry(EntryKind::Reaction)).await;
+            signals.min(reactions).max(SOON)
+        };
+        let latest = Instant::now() + wait;
+        let latest = [clock, followers.save_at()]
+            .into_iter()
+            .flatten()
+            .fold(latest, Instant::min);
         told = tokio::select! {
-            _ = wakeups.next() => false,
+            biased;
+            _ = entries.next() => true,
             () = inner.react.notified() => true,
+            _ = wakeups.next() => false,
+            _ = settings.changed() => {
+                clock = Some(Instant::now());
+                false
+            }
+            () = tokio::time::sleep_until(latest) => true,
         };
     }
 }

@@ -11,24 +11,23 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use tokio::time::Instant;
-use woodward_core::{Millis, WorkerId};
-use woodward_store::{Store, StoreError, TaskFilter, fresh_uuid};
+use woodward_core::WorkerId;
+use woodward_store::{Due, Store, StoreError, TaskFilter, fresh_uuid};
 
-use crate::engine::{Database, Inner, Options};
+use crate::engine::{Inner, Options};
 use crate::error::{EngineError, Result};
 use crate::paths::Paths;
 use crate::project::Project;
 use crate::{
-    dispatch, drive, effects, files, git, land, notify, radar, reaction, renew, retain, tail,
-    targets,
+    dispatch, drive, effects, files, git, land, notify, outside, radar, reaction, renew, retain,
+    tail,
 };
 
 /// More digits than any process id has.
 const PID_MAX: u64 = 20;
-/// How often leases of others are looked at.
-const EXPIRE_EVERY: Duration = Duration::from_secs(10);
-/// How often it is noticed that a person rewrote a target branch.
-const TARGETS_EVERY: Duration = Duration::from_secs(2);
+/// How often it is looked at what is due but could not be acted on, at first and at most.
+const OVERDUE: Duration = Duration::from_secs(1);
+const OVERDUE_MAX: Duration = Duration::from_secs(5);
 const RETAIN_EVERY: Duration = Duration::from_secs(3_600);
 /// How long git commands of a killed engine get to finish.
 const ORPHANS_GET: Duration = Duration::from_millis(500);
@@ -199,8 +198,8 @@ pub(crate) fn loops(inner: &Arc<Inner>) {
     spawn(inner, notify::keep_awake);
     spawn(inner, reaction::run);
     spawn(inner, radar::run);
-    spawn(inner, |inner| every(inner, EXPIRE_EVERY, expire));
-    spawn(inner, |inner| every(inner, TARGETS_EVERY, targets::watch));
+    spawn(inner, outside::run);
+    spawn(inner, |inner| async move { inner.directories.run().await });
     spawn(inner, |inner| every(inner, RETAIN_EVERY, retain::run));
 }
 
@@ -227,38 +226,38 @@ where
     }
 }
 
-/// Looks at what is recorded and acts on it, whenever there may be something new.
+/// Looks at what is recorded and acts on it, whenever there may be something new or something is due.
 async fn look(inner: Arc<Inner>) {
     let mut wakeups = inner.store.wakeups();
+    let mut overdue = OVERDUE;
     loop {
+        let mut failed = false;
         if let Err(error) = effects::take(&inner).await {
             tracing::warn!(%error, "effects could not be taken");
+            failed = true;
         }
         if let Err(error) = dispatch::claim(&inner).await {
             tracing::warn!(%error, "tasks could not be claimed");
+            failed = true;
         }
         land::wake(&inner);
+        let wait = if failed {
+            OVERDUE
+        } else if wakeups.is_pending() {
+            Duration::ZERO
+        } else {
+            match inner.until_due(Due::Work(inner.worker)).await {
+                Duration::ZERO => overdue,
+                wait => wait,
+            }
+        };
         tokio::select! {
-            _ = wakeups.next() => {}
-            () = inner.look.notified() => {}
+            biased;
+            _ = wakeups.next() => overdue = OVERDUE,
+            () = inner.look.notified() => overdue = OVERDUE,
+            () = tokio::time::sleep(wait) => overdue = (overdue * 2).min(OVERDUE_MAX),
         }
     }
-}
-
-async fn expire(inner: Arc<Inner>) -> Result<()> {
-    // A machine that slept must not lose what it still holds.
-    renew::renew(&inner).await?;
-    let policy = woodward_core::Policy::default();
-    let grace = match inner.options.database {
-        // Nobody else can hold anything: what ran out is what a crash left.
-        Database::Sqlite => Millis(0),
-        Database::Postgres(_) => inner.options.timing.grace,
-    };
-    let lost = inner.store.expire_leases(grace, 100, policy).await?;
-    for lease in &lost {
-        tracing::warn!(resource = %lease.resource, "a lease ran out and was taken away");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use woodward_core::EventSeq;
 
 use crate::engine::Inner;
 
-const PAGE: u32 = 1_000;
+/// How long it waits after the log could not be read.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// How far the log has come.
 #[derive(Debug)]
@@ -69,18 +70,18 @@ pub(crate) async fn follow(inner: Arc<Inner>) {
     let mut wakeups = inner.store.wakeups();
     let mut after = EventSeq(0);
     loop {
-        match inner.store.events_after(after, PAGE).await {
-            Ok(page) => {
-                let full = page.events.len() == PAGE as usize;
-                if page.next != after {
-                    after = page.next;
-                    inner.tail.seq.send_replace(after);
-                }
-                if full {
-                    continue;
-                }
+        match inner.store.log_end(after).await {
+            Ok(end) if end != after => {
+                after = end;
+                inner.tail.seq.send_replace(after);
+                continue;
             }
-            Err(error) => tracing::debug!(%error, "the log can't be read now"),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(%error, "the log can't be read now");
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
         }
         wakeups.next().await;
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use woodward_core::change_base::{Observation, TargetRecord};
-use woodward_core::{Actor, CommitId, Fact, State, Task};
+use woodward_core::{Actor, CommitId, EventSeq, Fact, State, Task};
 
 use crate::config::Config;
 use crate::engine::Inner;
@@ -40,6 +40,8 @@ struct Known {
     /// Where branches were when their files were last looked at.
     tips: HashMap<String, Option<CommitId>>,
     found: HashMap<Question, ChangeBase>,
+    /// How far the log was when the results for a rewritten branch were last looked at.
+    rebuilt_at: HashMap<String, EventSeq>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -356,13 +358,12 @@ impl Project {
 
 /// Looks at all target branches: records where they are, and has the changes of tasks in review rebuilt
 /// whose target was rewritten. Those in the merge queue are the queue's.
-pub(crate) async fn watch(inner: Arc<Inner>) -> Result<()> {
+pub(crate) async fn watch(inner: &Arc<Inner>) {
     for project in inner.all_projects() {
-        if let Err(error) = watch_project(&inner, &project).await {
+        if let Err(error) = watch_project(inner, &project).await {
             tracing::debug!(project = %project.record.name, %error, "its target branches could not be looked at");
         }
     }
-    Ok(())
 }
 
 async fn watch_project(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()> {
@@ -373,13 +374,22 @@ async fn watch_project(inner: &Arc<Inner>, project: &Arc<Project>) -> Result<()>
         };
         known.records.iter().map(record).collect()
     };
+    let log = inner.tail.now();
     for (branch, was_rewritten) in branches {
-        if project.has_moved(&branch) && project.repo.tip(&branch).await?.is_some() {
+        let has_moved = project.has_moved(&branch);
+        if has_moved && project.repo.tip(&branch).await?.is_some() {
             let config = project.config().await?;
             project.ground(&config, &branch).await?;
+            // What waits for the branch to move is tried again.
+            inner.look.notify_one();
         }
-        if was_rewritten || !project.targets.dropped(&branch).is_empty() {
+        let was_rewritten = was_rewritten || !project.targets.dropped(&branch).is_empty();
+        // Without an event, the tasks are where they were.
+        let has_news = project.targets.lock().rebuilt_at.get(&branch) != Some(&log);
+        if was_rewritten && (has_moved || has_news) {
             rebuild_reviewed(inner, project, &branch).await?;
+            let mut known = project.targets.lock();
+            known.rebuilt_at.insert(branch, log);
         }
     }
     Ok(())

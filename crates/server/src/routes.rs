@@ -72,10 +72,28 @@ pub(crate) fn all(engine: Engine) -> Router {
         .route("/runs/{run}/questions/{question}", get(answer_to));
     Router::new()
         .route("/healthz", get(health))
+        .route("/debug/database", get(database_activity))
         .nest("/api/v1", api)
         .fallback(nothing_here)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(engine)
+}
+
+/// How many operations the database has performed, for measurements.
+#[derive(Debug, Serialize)]
+struct DatabaseActivity {
+    reads: u64,
+    writes: u64,
+    renewals: u64,
+}
+
+async fn database_activity(State(engine): State<Engine>) -> Json<DatabaseActivity> {
+    let activity = engine.activity();
+    Json(DatabaseActivity {
+        reads: activity.reads,
+        writes: activity.writes,
+        renewals: activity.renewals,
+    })
 }
 
 async fn nothing_here(uri: Uri) -> Refused {

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::error::{Result, StoreError};
 use crate::ops::write::TaskWrite;
+use crate::wake::Wakes;
 
 /// Which SQL is spoken, for the few statements that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,14 @@ pub(crate) trait Op: Send + Sync + 'static {
 
     /// Whether it only reads.
     const READ: bool = false;
+
+    /// Whether it only says that its worker is still there.
+    const RENEWAL: bool = false;
+
+    /// Who has something new to read once it has written.
+    fn wakes(&self) -> Wakes {
+        Wakes::WORK
+    }
 
     /// Whether it is a single statement, which needs no transaction around it.
     fn single(&self) -> bool {

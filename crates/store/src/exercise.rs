@@ -115,6 +115,7 @@ cases! {
         cleaning_up_outlives_the_claim,
         a_postponed_effect_waits,
         effects_go_to_whom_they_are_addressed,
+        who_sleeps_until_something_is_due_misses_nothing,
     }
     leases {
         a_resource_has_one_holder,
@@ -122,6 +123,7 @@ cases! {
         a_worker_takes_over_from_its_former_self,
         a_stale_renewal_extends_nothing,
         only_named_leases_are_renewed_and_lost_ones_are_told,
+        keeping_alive_renews_and_says_what_ran_out,
         an_expired_claim_goes_back_to_the_queue,
         a_renewed_claim_is_not_expired,
         the_first_free_one_of_several_is_acquired,

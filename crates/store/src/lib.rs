@@ -14,6 +14,7 @@
 //!
 //! This crate never decides: it asks `woodward_core`. It never touches git, processes or agents.
 
+mod activity;
 mod conn;
 mod error;
 #[cfg(feature = "exercise")]
@@ -28,6 +29,7 @@ mod sqlite;
 mod store;
 mod wake;
 
+pub use activity::Activity;
 pub use error::{Result, StoreError};
 pub use ids::fresh_uuid;
 pub use migrate::SCHEMA_VERSION;

@@ -2,6 +2,7 @@
 
 pub(crate) mod claim;
 pub(crate) mod create;
+pub(crate) mod due;
 pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod gates;

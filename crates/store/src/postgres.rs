@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use tokio_postgres::Config;
 
+use crate::activity::{Activity, Counter};
 use crate::conn::Op;
 use crate::error::{Result, StoreError};
 use crate::policies::PolicyBook;
 use crate::store::Backend;
-use crate::wake::Wakeups;
+use crate::wake::{POLL, Wakes, Wakeups};
 
 use conn::Broken;
 use notify::Notifier;
@@ -53,6 +54,7 @@ pub struct PostgresStore {
 struct Inner {
     pool: Pool,
     notifier: Notifier,
+    counter: Counter,
     policies: PolicyBook,
     patience: Duration,
 }
@@ -81,6 +83,7 @@ impl PostgresStore {
             inner: Arc::new(Inner {
                 pool,
                 notifier: Notifier::start(config),
+                counter: Counter::default(),
                 policies: PolicyBook::default(),
                 patience: options.patience,
             }),
@@ -95,6 +98,7 @@ const RETRY_LONGEST: Duration = Duration::from_secs(1);
 impl Backend for PostgresStore {
     async fn perform<O: Op>(&self, op: O) -> Result<O::Out> {
         let inner = &*self.inner;
+        inner.counter.count::<O>();
         let deadline = tokio::time::Instant::now() + inner.patience;
         let mut pause = RETRY_FIRST;
         let mut again = false;
@@ -103,8 +107,9 @@ impl Backend for PostgresStore {
                 Ok(mut link) => match link.perform(&op, again).await {
                     Ok(out) => {
                         inner.pool.give_back(link);
-                        if !O::READ {
-                            inner.notifier.tell();
+                        let wakes = op.wakes();
+                        if !O::READ && wakes != Wakes::NOBODY {
+                            inner.notifier.tell(wakes);
                         }
                         return Ok(out);
                     }
@@ -142,6 +147,14 @@ impl Backend for PostgresStore {
     }
 
     fn wakeups(&self) -> Wakeups {
-        Wakeups::new(self.inner.notifier.changes())
+        self.inner.notifier.waker().work(Some(POLL))
+    }
+
+    fn ledger_wakeups(&self) -> Wakeups {
+        self.inner.notifier.waker().ledger(Some(POLL))
+    }
+
+    fn activity(&self) -> Activity {
+        self.inner.counter.activity()
     }
 }

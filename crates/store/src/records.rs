@@ -731,3 +731,23 @@ impl RetentionReport {
             && self.verdicts_removed == 0
     }
 }
+
+/// What may become due by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// An effect for a worker, a task that can be claimed, an entry of a merge queue.
+    Work(WorkerId),
+    /// An entry of the ledger.
+    Entry(EntryKind),
+}
+
+/// What became of a worker's leases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptAlive {
+    /// Leases that it named and does not hold any more.
+    pub lost: Vec<LeaseRef>,
+    /// Whether anybody holds anything.
+    pub any_held: bool,
+    /// Whether something has run out for longer than the grace.
+    pub any_expired: bool,
+}

@@ -14,14 +14,14 @@ pub use open::SqliteOptions;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::watch;
-
+use crate::activity::{Activity, Counter};
 use crate::conn::Op;
 use crate::error::Result;
 use crate::policies::PolicyBook;
 use crate::store::Backend;
-use crate::wake::Wakeups;
+use crate::wake::{POLL, Waker, Wakeups};
 
 use files::DaemonLock;
 use readers::Readers;
@@ -37,7 +37,10 @@ pub struct SqliteStore {
 struct Inner {
     writer: Writer,
     readers: Readers,
-    changes: watch::Receiver<u64>,
+    waker: Arc<Waker>,
+    /// Only where other processes may write too.
+    poll: Option<Duration>,
+    counter: Counter,
     policies: PolicyBook,
     /// Held until the last handle is gone. Never read: holding it is its purpose.
     _lock: Option<DaemonLock>,
@@ -66,13 +69,15 @@ impl SqliteStore {
             None
         };
         let write = open::writer(path, &options)?;
-        let (told, changes) = watch::channel(0);
+        let waker = Arc::new(Waker::default());
         let readers = Readers::start(path, &options)?;
         Ok(Self {
             inner: Arc::new(Inner {
-                writer: Writer::start(write, told)?,
+                writer: Writer::start(write, Arc::clone(&waker))?,
                 readers,
-                changes,
+                waker,
+                poll: (!options.exclusive).then_some(POLL),
+                counter: Counter::default(),
                 policies: PolicyBook::default(),
                 _lock: lock,
             }),
@@ -82,6 +87,7 @@ impl SqliteStore {
 
 impl Backend for SqliteStore {
     async fn perform<O: Op>(&self, op: O) -> Result<O::Out> {
+        self.inner.counter.count::<O>();
         if O::READ {
             self.inner.readers.perform(op).await
         } else {
@@ -94,6 +100,14 @@ impl Backend for SqliteStore {
     }
 
     fn wakeups(&self) -> Wakeups {
-        Wakeups::new(self.inner.changes.clone())
+        self.inner.waker.work(self.inner.poll)
+    }
+
+    fn ledger_wakeups(&self) -> Wakeups {
+        self.inner.waker.ledger(self.inner.poll)
+    }
+
+    fn activity(&self) -> Activity {
+        self.inner.counter.activity()
     }
 }

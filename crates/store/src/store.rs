@@ -15,18 +15,19 @@ use woodward_core::{
     TaskId, TaskName, Timestamp, Transition, WorkerId,
 };
 
+use crate::activity::Activity;
 use crate::conn::Op;
 use crate::error::Result;
 use crate::ids::IdSource;
 use crate::ops::{
-    claim, create, effects, events, gates, landing, leases, ledger, messages, projects, retention,
-    runs, tasks, workers, write,
+    claim, create, due, effects, events, gates, landing, leases, ledger, messages, projects,
+    retention, runs, tasks, workers, write,
 };
 use crate::policies::PolicyBook;
 use crate::records::{
-    ClaimRequest, Claims, CloseIntent, CreateTasks, Created, Delivery, Entry, EntryFilter,
-    EntryKind, EntryState, EventPage, Freeze, GateResult, LeaseRef, LeaseRequest, Message,
-    NewMessage, OpenIntent, Project, Queued, RecordEntries, RecordedIntent, Retention,
+    ClaimRequest, Claims, CloseIntent, CreateTasks, Created, Delivery, Due, Entry, EntryFilter,
+    EntryKind, EntryState, EventPage, Freeze, GateResult, KeptAlive, LeaseRef, LeaseRequest,
+    Message, NewMessage, OpenIntent, Project, Queued, RecordEntries, RecordedIntent, Retention,
     RetentionReport, Run, TakenEffect, TakenEntry, TaskClaim, TaskFilter, Worker,
 };
 use crate::wake::Wakeups;
@@ -53,12 +54,22 @@ pub trait Store: Send + Sync + 'static {
     /// A page of tasks that are not archived, by id.
     async fn load_tasks(&self, filter: TaskFilter) -> Result<Vec<Task>>;
 
+    /// How many finished tasks of a project are not archived.
+    async fn count_finished(&self, project: ProjectId) -> Result<u64>;
+
     /// The tasks that come after a task.
     async fn load_dependents(&self, task: TaskId) -> Result<Vec<TaskId>>;
 
     /// Claims the next tasks in line, within the project's limits. No task is ever claimed twice
     /// under one epoch, and no limit is exceeded, however many workers claim at once.
     async fn claim(&self, request: ClaimRequest) -> Result<Claims>;
+
+    /// Whether a project has a task that could be claimed now, whatever the limits.
+    async fn has_claimable(&self, project: ProjectId) -> Result<bool>;
+
+    /// How long until something on record becomes due without anything else happening; nothing if
+    /// that will not happen. What is due already is due in no time.
+    async fn next_due(&self, due: Due) -> Result<Option<Millis>>;
 
     /// What a claim was granted, for a worker that died before it heard.
     async fn recall_claim(&self, request: ClaimRequest) -> Result<Vec<Task>>;
@@ -74,6 +85,10 @@ pub trait Store: Send + Sync + 'static {
     /// The log after a place. Reading on from `next` misses nothing and repeats nothing, also when
     /// transactions commit out of order.
     async fn events_after(&self, after: EventSeq, limit: u32) -> Result<EventPage>;
+
+    /// A place in the log beyond which nothing is known: asked again from there, it answers the same
+    /// until something happens. One call may stop before the end where there is much.
+    async fn log_end(&self, after: EventSeq) -> Result<EventSeq>;
 
     /// A task's whole log, each event with the policy it was decided under.
     async fn load_history(&self, task: TaskId) -> Result<Vec<(Event, Policy)>>;
@@ -114,6 +129,16 @@ pub trait Store: Send + Sync + 'static {
         leases: Vec<LeaseRef>,
         length: Millis,
     ) -> Result<Vec<LeaseRef>>;
+
+    /// Says that a worker is still there, renews exactly the named leases, and answers which of them are
+    /// lost and whether others must be taken away.
+    async fn keep_alive(
+        &self,
+        worker: WorkerId,
+        leases: Vec<LeaseRef>,
+        length: Millis,
+        grace: Millis,
+    ) -> Result<KeptAlive>;
 
     /// Lets go of a resource. (A task's lease goes with its transition.)
     async fn release_lease(&self, worker: WorkerId, lease: LeaseRef) -> Result<()>;
@@ -280,8 +305,14 @@ pub trait Store: Send + Sync + 'static {
     /// says is old. What it did is in the log.
     async fn retain(&self, policy: Retention) -> Result<RetentionReport>;
 
-    /// Tells a reader when to look again.
+    /// Tells a reader of tasks, the log, effects and the merge queue when to look again.
     fn wakeups(&self) -> Wakeups;
+
+    /// Tells a reader of the ledger when to look again.
+    fn ledger_wakeups(&self) -> Wakeups;
+
+    /// How many operations it has performed.
+    fn activity(&self) -> Activity;
 }
 
 /// What a database must be able to do for the operations to run on it.
@@ -292,6 +323,10 @@ pub(crate) trait Backend: Send + Sync + 'static {
     fn policies(&self) -> &PolicyBook;
 
     fn wakeups(&self) -> Wakeups;
+
+    fn ledger_wakeups(&self) -> Wakeups;
+
+    fn activity(&self) -> Activity;
 }
 
 #[async_trait]
@@ -321,6 +356,10 @@ impl<B: Backend> Store for B {
         self.perform(tasks::LoadTasks(filter)).await
     }
 
+    async fn count_finished(&self, project: ProjectId) -> Result<u64> {
+        self.perform(tasks::CountFinished(project)).await
+    }
+
     async fn load_dependents(&self, task: TaskId) -> Result<Vec<TaskId>> {
         self.perform(tasks::LoadDependents(task)).await
     }
@@ -338,6 +377,14 @@ impl<B: Backend> Store for B {
             self.policies().stored(&policy);
         }
         Ok(claims)
+    }
+
+    async fn has_claimable(&self, project: ProjectId) -> Result<bool> {
+        self.perform(due::HasClaimable(project)).await
+    }
+
+    async fn next_due(&self, due: Due) -> Result<Option<Millis>> {
+        self.perform(due::NextDue(due)).await
     }
 
     async fn recall_claim(&self, request: ClaimRequest) -> Result<Vec<Task>> {
@@ -370,6 +417,10 @@ impl<B: Backend> Store for B {
 
     async fn events_after(&self, after: EventSeq, limit: u32) -> Result<EventPage> {
         self.perform(events::EventsAfter { after, limit }).await
+    }
+
+    async fn log_end(&self, after: EventSeq) -> Result<EventSeq> {
+        self.perform(events::LogEnd(after)).await
     }
 
     async fn load_history(&self, task: TaskId) -> Result<Vec<(Event, Policy)>> {
@@ -443,6 +494,21 @@ impl<B: Backend> Store for B {
             length,
         })
         .await
+    }
+
+    async fn keep_alive(
+        &self,
+        worker: WorkerId,
+        leases: Vec<LeaseRef>,
+        length: Millis,
+        grace: Millis,
+    ) -> Result<KeptAlive> {
+        let renew = leases::RenewLeases {
+            worker,
+            leases,
+            length,
+        };
+        self.perform(leases::KeepAlive { renew, grace }).await
     }
 
     async fn release_lease(&self, worker: WorkerId, lease: LeaseRef) -> Result<()> {
@@ -718,5 +784,13 @@ impl<B: Backend> Store for B {
 
     fn wakeups(&self) -> Wakeups {
         Backend::wakeups(self)
+    }
+
+    fn ledger_wakeups(&self) -> Wakeups {
+        Backend::ledger_wakeups(self)
+    }
+
+    fn activity(&self) -> Activity {
+        Backend::activity(self)
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 use woodward_agents::{Conversation, Kind};
 use woodward_core::budget::{Budget, Limit, Spend};
 use woodward_core::event::{Fault, Outcome};
@@ -24,17 +25,18 @@ use super::{Driver, Scene};
 use crate::agent::available::Choice;
 use crate::agent::{ending, resume};
 use crate::config::{Agent, Driving, PromptBy};
+use crate::directory_watch::DirectoryWatch;
 use crate::error::{EngineError, Result};
 use crate::git::{CommitWith, Committed, Side, Signature, Trailers, compose};
 use crate::supervise::{self, Cause, Exit, Launch, Launched, Seen};
 use crate::{clock, disk, environment, files, git_trace, handover, run_env};
 
-/// How often a working agent's branch is looked at, for people.
 /// A run's prompt, in its directory.
 pub(crate) const PROMPT_FILE: &str = "prompt.md";
-const PROGRESS_EVERY: Duration = Duration::from_secs(3);
-/// How often a conversation is looked at.
+/// How often a conversation is looked at, at most.
 const TALK_LOOK: Duration = Duration::from_millis(100);
+/// How often it is looked at where its directory is watched: an event may be lost.
+const TALK_LOOK_WATCHED: Duration = Duration::from_secs(5);
 /// How much of a failing agent's output goes into the note of its end.
 const LAST_WORDS: usize = 600;
 
@@ -53,6 +55,14 @@ struct Begun {
     /// Where the person's branches were that it must not move.
     #[serde(default)]
     tips: BTreeMap<String, CommitId>,
+}
+
+/// Returns when something has changed in a directory, and not before a moment.
+async fn changed(watch: Option<&DirectoryWatch>, not_before: Instant) {
+    if let Some(watch) = watch {
+        watch.changed().await;
+        tokio::time::sleep_until(not_before).await;
+    }
 }
 
 fn begun_file(dir: &Path) -> PathBuf {
@@ -88,7 +98,17 @@ impl Driver {
         let mut attended = Attended::default();
         let mut told = true;
         let mut tip = None;
-        let mut progress = tokio::time::interval(PROGRESS_EVERY);
+        // The branch is looked at with all others, for people.
+        let mut progress = self.inner.tick.subscribe();
+        progress.mark_changed();
+        let watch = match begun.hosted {
+            Some(_) => self.inner.directories.watch(&dir),
+            None => None,
+        };
+        let talk_look = match &watch {
+            Some(_) => TALK_LOOK_WATCHED,
+            None => TALK_LOOK,
+        };
         let ended = supervise::ended(&dir);
         tokio::pin!(ended);
         let mut over = None;
@@ -114,6 +134,7 @@ impl Driver {
                 }
             }
             told = false;
+            let attended_at = Instant::now();
             tokio::select! {
                 seen = &mut ended => break seen?,
                 () = self.handle.cancel.cancelled() => return Ok(false),
@@ -121,8 +142,9 @@ impl Driver {
                     break supervise::stop(&dir, STOP_GRACE).await?;
                 }
                 () = self.handle.told.notified() => told = true,
-                () = tokio::time::sleep(TALK_LOOK), if begun.hosted.is_some() => {}
-                _ = progress.tick() => {
+                () = changed(watch.as_ref(), attended_at + TALK_LOOK), if watch.is_some() => {}
+                () = tokio::time::sleep(talk_look), if begun.hosted.is_some() => {}
+                _ = progress.changed() => {
                     git_trace::bound(&dir);
                     let now = scene.project.repo.loose_tip(&worktree.branch);
                     if now != tip {

@@ -223,6 +223,8 @@ impl Right<'_> {
             .retain(|_, attempts| Some(attempts.until) > long_ago);
         let attempts = Attempts::after(earlier, hold.cause, self.inner.options.retry_pace);
         landing.attempts.insert(task, attempts);
+        drop(landing);
+        self.wake_at(attempts.until);
         Ok(())
     }
 

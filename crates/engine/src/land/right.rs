@@ -448,7 +448,7 @@ impl Right<'_> {
     }
 
     /// Looks at the queue again then.
-    fn wake_at(&self, when: Instant) {
+    pub(super) fn wake_at(&self, when: Instant) {
         let inner = Arc::clone(self.inner);
         let stopping = inner.stopping.clone();
         inner.tasks.clone().spawn(async move {

@@ -8,8 +8,6 @@ use woodward_notify::awake::{Awake, stay_awake};
 use super::settings;
 use crate::engine::Inner;
 
-/// How often it is looked whether agents work.
-const LOOK: Duration = Duration::from_secs(2);
 /// A machine that can't is asked again after so long.
 const ASK_AGAIN: Duration = Duration::from_secs(600);
 
@@ -17,6 +15,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(600);
 pub(crate) async fn run(inner: Arc<Inner>) {
     let mut held: Option<Awake> = None;
     let mut refused: Option<Instant> = None;
+    let mut drivers = inner.drivers.watch_count();
+    let mut settings = inner.settings.subscribe();
     loop {
         let wanted = inner.drivers.count() > 0 && is_wished(&inner).await;
         if !wanted && held.take().is_some() {
@@ -36,7 +36,12 @@ pub(crate) async fn run(inner: Arc<Inner>) {
                 }
             }
         }
-        tokio::time::sleep(LOOK).await;
+        let ask_again = tokio::time::sleep(ASK_AGAIN);
+        tokio::select! {
+            _ = drivers.changed() => {}
+            _ = settings.changed() => {}
+            () = ask_again, if wanted && held.is_none() => {}
+        }
     }
 }
 

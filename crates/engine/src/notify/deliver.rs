@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use woodward_core::notice::{Notice, Reason, Wait, Waiting, notice_of, plan};
 use woodward_core::{ChannelName, Millis, Note, Roll, Timestamp};
 use woodward_notify::{Message, SendError};
-use woodward_store::{EntryFilter, EntryKind, EntryState, StoreError, TakenEntry};
+use woodward_store::{Due, EntryFilter, EntryKind, EntryState, StoreError, TakenEntry};
 
 use super::{Delivery, Target, fan, settings, way};
 use crate::clock;
@@ -23,8 +23,10 @@ use crate::project::Project;
 const TAKEN_AT_ONCE: u32 = 64;
 /// How long an entry is ours before it is handed out again; longer than any channel may take.
 const LENGTH: Millis = Millis::from_mins(11);
-/// How often the ledger is looked at when nobody says that there is something.
-const LOOK: Duration = Duration::from_secs(1);
+/// How long it waits after the ledger could not be read.
+const RETRY: Duration = Duration::from_secs(1);
+/// What becomes due at about the same time is taken together, so that it is told together.
+const TOGETHER: Duration = Duration::from_millis(500);
 /// How long a notice waits whose project's rules can't be read, or whose channel is not here.
 const LATER: Millis = Millis::from_secs(30);
 /// The most that is kept of what a channel said.
@@ -32,14 +34,19 @@ const SAID_CHARS_MAX: usize = 300;
 
 /// Takes what is due and has it sent, until the engine stops.
 pub(crate) async fn run(inner: Arc<Inner>) {
+    let mut wakeups = inner.store.ledger_wakeups();
     loop {
-        match take(&inner).await {
+        let wait = match take(&inner).await {
             Ok(true) => continue,
-            Ok(false) => {}
-            Err(error) => tracing::debug!(%error, "notices can't be taken now"),
-        }
+            Ok(false) => inner.until_due(Due::Entry(EntryKind::Notification)).await,
+            Err(error) => {
+                tracing::debug!(%error, "notices can't be taken now");
+                RETRY
+            }
+        };
         tokio::select! {
-            () = sleep(LOOK) => {}
+            () = sleep(wait + TOGETHER) => {}
+            _ = wakeups.next() => {}
             () = inner.notices.wake.notified() => {}
         }
     }

@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use woodward_core::notice::{Notice, notice_of};
 use woodward_core::task::all_done;
-use woodward_core::{EventSeq, Fact, ProjectId, TaskId};
-use woodward_store::{CursorMove, LogEntry, LoggedEvent, RecordEntries, StoreError};
+use woodward_core::{EventSeq, Fact, ProjectId, State, TaskId};
+use woodward_store::{CursorMove, LogEntry, LoggedEvent, RecordEntries, StoreError, TaskFilter};
 
 use crate::engine::Inner;
 use crate::error::Result;
@@ -19,8 +20,10 @@ use crate::error::Result;
 /// The follower's name.
 const CURSOR: &str = "notices";
 const PAGE: u32 = 200;
-/// How long to look away when nothing happens; what happens wakes.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How long a cursor that only passed by what nobody is told may stay unwritten.
+const SAVE_EVERY: Duration = Duration::from_secs(5);
+/// How many open tasks are read to find one that is begun.
+const OPEN_READ: u32 = 4;
 const TROUBLE: Duration = Duration::from_secs(1);
 
 /// Where it never ran before, what happened until now is not news.
@@ -57,46 +60,70 @@ pub(crate) async fn begin(inner: &Inner) -> Result<()> {
 
 /// Follows the log until the engine stops.
 pub(crate) async fn follow(inner: Arc<Inner>) {
+    let mut follower = Follower::default();
     loop {
-        match pass(&inner).await {
-            Ok(reached) => inner.tail.past(reached, LOOK_AGAIN).await,
+        match follower.pass(&inner).await {
+            Ok(()) => inner.tail.past(follower.at, inner.sleep_max()).await,
             Err(error) => {
                 tracing::warn!(%error, "notices could not be derived; it comes again");
+                follower = Follower::default();
                 tokio::time::sleep(TROUBLE).await;
             }
         }
     }
 }
 
-/// One page of the log; says how far it came.
-async fn pass(inner: &Inner) -> Result<EventSeq> {
-    let from = inner.store.load_cursor(CURSOR.into()).await?;
-    let start = from.unwrap_or_default();
-    let page = inner.store.events_after(start, PAGE).await?;
-    if page.events.is_empty() {
-        return Ok(start);
-    }
-    let notices = notices(inner, &page.events).await?;
-    let any = !notices.is_empty();
-    let record = RecordEntries {
-        cursor: Some(CursorMove {
-            name: CURSOR.into(),
-            from,
-            to: page.next,
-        }),
-        entries: notices.iter().map(super::entry).collect(),
-        close: Vec::new(),
-    };
-    match inner.store.record_entries(record).await {
-        Ok(_) => {
-            if any {
-                inner.notices.wake.notify_one();
+/// How far the log was read.
+#[derive(Debug, Default)]
+struct Follower {
+    /// What is written, and when that was; `None` until it is read.
+    saved: Option<(Option<EventSeq>, Instant)>,
+    at: EventSeq,
+}
+
+impl Follower {
+    /// One page of the log. The cursor is written with what follows from the page; where nothing follows it
+    /// is not written each time, since an event that is read twice is told once.
+    async fn pass(&mut self, inner: &Inner) -> Result<()> {
+        let (saved, saved_at) = match self.saved {
+            Some(saved) => saved,
+            None => {
+                let saved = inner.store.load_cursor(CURSOR.into()).await?;
+                self.at = saved.unwrap_or_default();
+                *self.saved.insert((saved, Instant::now()))
             }
-            Ok(page.next)
+        };
+        let page = inner.store.events_after(self.at, PAGE).await?;
+        if page.events.is_empty() {
+            return Ok(());
         }
-        // Another machine came first and has told it.
-        Err(StoreError::Conflict { .. }) => Ok(start),
-        Err(error) => Err(error.into()),
+        let notices = notices(inner, &page.events).await?;
+        self.at = page.next;
+        if notices.is_empty() && saved_at.elapsed() < SAVE_EVERY {
+            return Ok(());
+        }
+        let any = !notices.is_empty();
+        let record = RecordEntries {
+            cursor: Some(CursorMove {
+                name: CURSOR.into(),
+                from: saved,
+                to: self.at,
+            }),
+            entries: notices.iter().map(super::entry).collect(),
+            close: Vec::new(),
+        };
+        match inner.store.record_entries(record).await {
+            Ok(_) => {
+                self.saved = Some((Some(self.at), Instant::now()));
+                if any {
+                    inner.notices.wake.notify_one();
+                }
+            }
+            // Another machine came first and has told it.
+            Err(StoreError::Conflict { .. }) => *self = Self::default(),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 }
 
@@ -121,10 +148,28 @@ async fn notices(inner: &Inner, events: &[LoggedEvent]) -> Result<Vec<Notice>> {
         }
     }
     for project in finished {
+        if has_begun_tasks(inner, project).await? {
+            continue;
+        }
         let tasks = inner.all_tasks(project).await?;
         notices.extend(all_done(&tasks).map(Notice::all_done));
     }
     Ok(notices)
+}
+
+/// Whether a project has a task that is begun and not finished. Asked for each task that finishes, so it
+/// reads only the first ones.
+async fn has_begun_tasks(inner: &Inner, project: ProjectId) -> Result<bool> {
+    let open = inner
+        .store
+        .load_tasks(TaskFilter {
+            project: Some(project),
+            open_only: true,
+            limit: Some(OPEN_READ),
+            ..TaskFilter::default()
+        })
+        .await?;
+    Ok(open.iter().any(|task| !matches!(task.state, State::Draft)))
 }
 
 /// Whether a fact can bring a task to where a person is told.

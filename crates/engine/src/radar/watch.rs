@@ -249,6 +249,8 @@ impl Watch {
             now.at = clock::now();
             self.published = now.clone();
             inner.radar.publish(project.id(), now);
+            // Tasks may wait for others that touch the same.
+            inner.look.notify_one();
         }
         Ok(())
     }

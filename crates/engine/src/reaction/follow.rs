@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::project::Project;
 
 const PAGE: u32 = 500;
+const MINUTE_MS: i64 = 60_000;
 /// How long a cursor that only passed by what does not matter may stay unwritten.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 /// How late a scheduled time may be noticed: a daemon that was away for longer lets it pass.
@@ -34,6 +35,15 @@ pub(crate) struct Followers {
     projects: HashMap<ProjectId, Follower>,
     /// The last time of each schedule that is known to be in the ledger.
     scheduled: HashMap<(ProjectId, String), Timestamp>,
+}
+
+/// What became of following the log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Followed {
+    /// Whether something was put into the ledger.
+    pub(crate) recorded: bool,
+    /// Whether a project's log could not be followed to its end.
+    pub(crate) is_behind: bool,
 }
 
 #[derive(Debug)]
@@ -48,9 +58,9 @@ struct Follower {
 }
 
 impl Followers {
-    /// Considers all that has happened since; whether something followed from it.
-    pub(crate) async fn follow(&mut self, inner: &Inner) -> Result<bool> {
-        let mut recorded = false;
+    /// Considers all that has happened since.
+    pub(crate) async fn follow(&mut self, inner: &Inner) -> Result<Followed> {
+        let mut followed = Followed::default();
         for project in inner.all_projects() {
             let follower = match self.projects.remove(&project.id()) {
                 Some(follower) => follower,
@@ -58,15 +68,22 @@ impl Followers {
             };
             let follower = self.projects.entry(project.id()).or_insert(follower);
             let gone_on = follower.go_on(inner, &project).await;
-            recorded |= std::mem::take(&mut follower.recorded);
+            followed.recorded |= std::mem::take(&mut follower.recorded);
             if let Err(error) = gone_on {
                 // One project in trouble must not keep the others waiting.
                 let name = &project.record.name;
                 tracing::debug!(project = %name, %error, "its log could not be followed now");
                 self.projects.remove(&project.id());
+                followed.is_behind = true;
             }
         }
-        Ok(recorded)
+        Ok(followed)
+    }
+
+    /// When a cursor that was not written must be: what it has passed is history, whatever rules come.
+    pub(crate) fn save_at(&self) -> Option<Instant> {
+        let unsaved = (self.projects.values()).filter(|follower| follower.at != follower.saved);
+        unsaved.map(|follower| follower.saved_at + SAVE_EVERY).min()
     }
 
     /// Considers the times that have come; whether one has.
@@ -125,6 +142,23 @@ impl Followers {
         }
         Ok(recorded)
     }
+}
+
+/// When schedules must be looked at next: at the next full minute if there are any, or if rules can't be
+/// read now.
+pub(crate) async fn next_schedule(inner: &Inner) -> Option<Instant> {
+    let mut any = false;
+    for project in inner.all_projects() {
+        any |= match project.config().await {
+            Ok(config) => config.reactions().iter().any(|rule| rule.cron.is_some()),
+            Err(_) => true,
+        };
+    }
+    any.then(|| {
+        let into_minute = clock::now().0.rem_euclid(MINUTE_MS).unsigned_abs();
+        let left = MINUTE_MS.unsigned_abs() - into_minute;
+        Instant::now() + Duration::from_millis(left)
+    })
 }
 
 fn cursor_name(project: &Project) -> String {

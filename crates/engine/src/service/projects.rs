@@ -90,6 +90,10 @@ impl Engine {
         drop(projects);
         let mut absent = self.inner.absent.lock().unwrap_or_else(|e| e.into_inner());
         absent.remove(&id);
+        drop(absent);
+        // Whoever follows projects begins with it at once.
+        self.inner.settings.send_modify(|count| *count += 1);
+        self.inner.look.notify_one();
         Ok(project)
     }
 

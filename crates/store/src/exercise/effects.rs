@@ -6,7 +6,7 @@ use woodward_core::{Action, Fact, Millis, Note};
 
 use super::world::{LONG, SPENT, World};
 use crate::error::StoreError;
-use crate::records::TakenEffect;
+use crate::records::{Due, TakenEffect};
 use crate::store::Store;
 
 async fn take(world: &World, length: Millis) -> Vec<TakenEffect> {
@@ -149,6 +149,32 @@ pub(super) async fn a_postponed_effect_waits(store: Arc<dyn Store>) {
         .await
         .expect("the same handing-out may say so again");
     assert_eq!(take(&world, LONG).await.len(), 1);
+}
+
+pub(super) async fn who_sleeps_until_something_is_due_misses_nothing(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let due = Due::Work(world.worker);
+    let next = || async { world.store.next_due(due).await.expect("reads") };
+    assert_eq!(next().await, None);
+    let can_claim = || async {
+        let claimable = world.store.has_claimable(world.project);
+        claimable.await.expect("reads")
+    };
+    assert!(!can_claim().await);
+    world.queued("auth-api").await;
+    assert_eq!(next().await, Some(Millis(0)));
+    assert!(can_claim().await);
+    world.claim_one().await;
+    assert!(!can_claim().await);
+    // Its worktree is to be made.
+    assert_eq!(next().await, Some(Millis(0)));
+    let taken = take(&world, LONG).await;
+    let wait = next().await.expect("it comes again");
+    assert!(wait > Millis(0) && wait <= LONG, "{wait}");
+    for effect in &taken {
+        world.store.finish_effect(effect).await.expect("is done");
+    }
+    assert_eq!(next().await, None);
 }
 
 pub(super) async fn effects_go_to_whom_they_are_addressed(store: Arc<dyn Store>) {

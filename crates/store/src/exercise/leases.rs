@@ -8,7 +8,7 @@ use woodward_core::{ClaimId, Fact, Millis, StateKind, Task};
 use super::world::{LONG, SPENT, World, holder};
 use crate::error::{Result, StoreError};
 use crate::ids::fresh_uuid;
-use crate::records::{LeaseRef, LeaseRequest};
+use crate::records::{KeptAlive, LeaseRef, LeaseRequest};
 use crate::store::Store;
 
 fn database(name: &str) -> Resource {
@@ -128,6 +128,29 @@ pub(super) async fn only_named_leases_are_renewed_and_lost_ones_are_told(store: 
         .renew_leases(world.worker, vec![lease(&named), lease(&unheard)], LONG)
         .await;
     assert_eq!(lost.expect("renews"), [lease(&unheard)]);
+}
+
+pub(super) async fn keeping_alive_renews_and_says_what_ran_out(store: Arc<dyn Store>) {
+    let world = World::on(store).await;
+    let store = &world.store;
+    let registered = store.register_worker(world.worker, "host".into(), 1, "1".into());
+    registered.await.expect("is known");
+    let keep = |leases: Vec<LeaseRef>, length| {
+        let kept = store.keep_alive(world.worker, leases, length, Millis(0));
+        async { kept.await.expect("is kept") }
+    };
+    assert_eq!(keep(Vec::new(), LONG).await, KeptAlive::default());
+    let lease = acquire(&world, database("db"), SPENT).await.expect("free");
+    let kept = keep(Vec::new(), LONG).await;
+    assert!(kept.any_held && kept.any_expired, "{kept:?}");
+    let kept = keep(vec![reference(&lease)], LONG).await;
+    assert_eq!(kept.lost, []);
+    assert!(kept.any_held && !kept.any_expired, "{kept:?}");
+    let stale = LeaseRef {
+        epoch: lease.epoch.next(),
+        ..reference(&lease)
+    };
+    assert_eq!(keep(vec![stale.clone()], LONG).await.lost, [stale]);
 }
 
 pub(super) async fn an_expired_claim_goes_back_to_the_queue(store: Arc<dyn Store>) {

@@ -11,6 +11,7 @@ use crate::conn::{Conn, Op, Param, Row};
 use crate::error::{Result, StoreError};
 use crate::ops::write::locking;
 use crate::records::TakenEffect;
+use crate::wake::Wakes;
 
 /// Hands out due effects.
 #[derive(Debug)]
@@ -35,6 +36,10 @@ const DUE_POSTGRES: &str = "SELECT e.id, e.attempt, e.doc, t.epoch FROM effects 
 
 impl Op for TakeEffects {
     type Out = Vec<TakenEffect>;
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<TakenEffect>> {
         // Voiding one effect uncovers the next of its task, so look again until there is something

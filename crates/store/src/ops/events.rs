@@ -136,6 +136,32 @@ fn read(row: &Row) -> Result<LoggedEvent> {
     })
 }
 
+/// How far the log goes beyond a place, without reading what is in it.
+#[derive(Debug)]
+pub(crate) struct LogEnd(pub(crate) EventSeq);
+
+impl Op for LogEnd {
+    type Out = EventSeq;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, again: bool) -> Result<EventSeq> {
+        if C::DIALECT == Dialect::Postgres {
+            // Only whoever reads the places sees the empty ones.
+            let (after, limit) = (self.0, PAGE_MAX);
+            let page = EventsAfter { after, limit }.run(conn, again).await?;
+            return Ok(page.next);
+        }
+        let rows = conn
+            .query(
+                "SELECT seq FROM events WHERE seq > $1 ORDER BY seq DESC LIMIT 1",
+                &[self.0.into()],
+            )
+            .await?;
+        rows.first()
+            .map_or(Ok(self.0), |row| row.unsigned(0).map(EventSeq))
+    }
+}
+
 /// A task's whole log, oldest first, each event with the policy it was decided under.
 #[derive(Debug)]
 pub(crate) struct LoadHistory(pub(crate) TaskId);

@@ -6,6 +6,7 @@ use crate::conn::{Conn, Op, Param, to_json};
 use crate::error::Result;
 use crate::ops::{leases, tasks};
 use crate::records::{GateResult, LeaseRef, PAGE_MAX, TaskClaim};
+use crate::wake::Wakes;
 
 /// Records what gates said, on behalf of a claim. Saying it again changes nothing.
 #[derive(Debug)]
@@ -16,6 +17,10 @@ pub(crate) struct SaveGateResults {
 
 impl Op for SaveGateResults {
     type Out = ();
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
         tasks::require_claim(conn, self.claim).await?;
@@ -35,6 +40,10 @@ pub(crate) struct SaveMergedResults {
 
 impl Op for SaveMergedResults {
     type Out = ();
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
         let LeaseRef { resource, epoch } = &self.right;
@@ -128,6 +137,10 @@ pub(crate) struct SaveVerdict {
 
 impl Op for SaveVerdict {
     type Out = ();
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
         conn.execute(

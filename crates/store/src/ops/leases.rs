@@ -13,9 +13,11 @@ use crate::conn::{Conn, Dialect, Op, Param, Row, to_json};
 use crate::error::{Result, StoreError};
 use crate::ids::IdSource;
 use crate::ops::tasks;
+use crate::ops::workers::SeeWorker;
 use crate::ops::write::{TaskWrite, decide, locking};
 use crate::policies::NamedPolicy;
-use crate::records::{LeaseRef, LeaseRequest};
+use crate::records::{KeptAlive, LeaseRef, LeaseRequest};
+use crate::wake::Wakes;
 
 /// The right to land tasks on the branch that a task lands on.
 pub(crate) fn landing_right(task: &Task) -> Resource {
@@ -72,6 +74,10 @@ pub(crate) struct AcquireLease {
 
 impl Op for AcquireLease {
     type Out = Lease;
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, again: bool) -> Result<Lease> {
         if again {
@@ -136,6 +142,11 @@ pub(crate) struct RenewLeases {
 
 impl Op for RenewLeases {
     type Out = Vec<LeaseRef>;
+    const RENEWAL: bool = true;
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<LeaseRef>> {
         let sql = match C::DIALECT {
@@ -183,6 +194,48 @@ impl Op for RenewLeases {
             .filter(|lease| !kept.contains(lease))
             .cloned()
             .collect())
+    }
+}
+
+/// Says that a worker is still there and renews its leases, in one transaction; answers which are lost
+/// and whether any lease of anybody has run out.
+#[derive(Debug)]
+pub(crate) struct KeepAlive {
+    pub(crate) renew: RenewLeases,
+    pub(crate) grace: Millis,
+}
+
+impl Op for KeepAlive {
+    type Out = KeptAlive;
+    const RENEWAL: bool = true;
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
+
+    async fn run<C: Conn>(&self, conn: &mut C, again: bool) -> Result<KeptAlive> {
+        SeeWorker(self.renew.worker).run(conn, again).await?;
+        let lost = match self.renew.leases.is_empty() {
+            true => Vec::new(),
+            false => self.renew.run(conn, again).await?,
+        };
+        let held = conn
+            .query(
+                "SELECT min(expires_at) - now_ms() FROM leases WHERE holder IS NOT NULL",
+                &[],
+            )
+            .await?;
+        let next = held
+            .first()
+            .map(|row| row.opt_int(0))
+            .transpose()?
+            .flatten();
+        let grace = i64::try_from(self.grace.0).unwrap_or(i64::MAX);
+        Ok(KeptAlive {
+            lost,
+            any_held: next.is_some(),
+            any_expired: next.is_some_and(|left| left.saturating_add(grace) <= 0),
+        })
     }
 }
 

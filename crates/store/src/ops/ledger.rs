@@ -16,6 +16,7 @@ use crate::records::{
     CursorMove, ENTRIES_MAX, ENTRY_BYTES_MAX, ENTRY_KEY_BYTES_MAX, Entry, EntryFilter, EntryKind,
     EntryState, NewEntry, PAGE_MAX, RecordEntries, TakenEntry,
 };
+use crate::wake::Wakes;
 
 const COLUMNS_BY_KEY: &str = "SELECT id, key, kind, project, task, state, attempt, run_at, doc,
      created_at, finished_at FROM ledger WHERE key = $1";
@@ -114,6 +115,14 @@ pub(crate) fn check_doc(doc: &Value) -> Result<()> {
 
 impl Op for Record {
     type Out = Vec<String>;
+
+    fn wakes(&self) -> Wakes {
+        match self.0.entries.is_empty() {
+            // A cursor is its follower's own.
+            true => Wakes::NOBODY,
+            false => Wakes::LEDGER,
+        }
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, again: bool) -> Result<Vec<String>> {
         if let Some(step) = &self.0.cursor
@@ -214,6 +223,10 @@ const DUE_POSTGRES: &str = "SELECT id, key, kind, project, task, state, attempt,
 impl Op for TakeEntries {
     type Out = Vec<TakenEntry>;
 
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
+
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<TakenEntry>> {
         let limit = self.limit.min(PAGE_MAX);
         let rows = conn
@@ -265,6 +278,13 @@ pub(crate) struct ReportEntry {
 
 impl Op for ReportEntry {
     type Out = ();
+
+    fn wakes(&self) -> Wakes {
+        match self.report {
+            Report::Finished(_) => Wakes::NOBODY,
+            Report::Later(_) => Wakes::LEDGER,
+        }
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
         let doc = self.doc.as_ref().map(to_json);

@@ -6,6 +6,7 @@ use crate::conn::{Conn, Op, Param, Row, to_json};
 use crate::error::{Result, StoreError};
 use crate::ops::tasks;
 use crate::records::{Delivery, MESSAGE_BYTES_MAX, Message, NewMessage, TaskClaim};
+use crate::wake::Wakes;
 
 pub(crate) fn check(message: &NewMessage) -> Result<()> {
     if message.body.len() > MESSAGE_BYTES_MAX {
@@ -117,6 +118,10 @@ pub(crate) struct RecordDelivery {
 
 impl Op for RecordDelivery {
     type Out = ();
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
         tasks::require_claim(conn, self.claim).await?;

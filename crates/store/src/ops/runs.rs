@@ -6,6 +6,7 @@ use crate::conn::{Conn, Op, Param, to_json};
 use crate::error::{Result, StoreError};
 use crate::ops::tasks;
 use crate::records::{Run, RunState, TaskClaim};
+use crate::wake::Wakes;
 
 /// Records a run as it stands now, on behalf of the claim it belongs to.
 #[derive(Debug)]
@@ -13,6 +14,10 @@ pub(crate) struct SaveRun(pub(crate) Run);
 
 impl Op for SaveRun {
     type Out = ();
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
         let run = &self.0;

@@ -158,6 +158,26 @@ impl Op for LoadTasks {
     }
 }
 
+/// How many finished tasks of a project are not archived.
+#[derive(Debug)]
+pub(crate) struct CountFinished(pub(crate) ProjectId);
+
+impl Op for CountFinished {
+    type Out = u64;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<u64> {
+        let rows = conn
+            .query(
+                "SELECT count(*) FROM tasks
+                 WHERE project = $1 AND state IN ('landed', 'cancelled', 'superseded')",
+                &[self.0.into()],
+            )
+            .await?;
+        rows.first().map_or(Ok(0), |row| row.unsigned(0))
+    }
+}
+
 /// The tasks that come after a task.
 #[derive(Debug)]
 pub(crate) struct LoadDependents(pub(crate) TaskId);

@@ -5,6 +5,7 @@ use woodward_core::{Timestamp, WorkerId};
 use crate::conn::{Conn, Op, Param, Row};
 use crate::error::{Result, StoreError};
 use crate::records::Worker;
+use crate::wake::Wakes;
 
 fn read(row: &Row) -> Result<Worker> {
     Ok(Worker {
@@ -72,6 +73,11 @@ pub(crate) struct SeeWorker(pub(crate) WorkerId);
 
 impl Op for SeeWorker {
     type Out = ();
+    const RENEWAL: bool = true;
+
+    fn wakes(&self) -> Wakes {
+        Wakes::NOBODY
+    }
 
     async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<()> {
         let changed = conn

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{StreamExt, poll_fn};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Config, NoTls};
 
 use super::link::Link;
 use super::pool::describe;
+use crate::wake::{Waker, Wakes};
 
 const CHANNEL_LISTEN: &str = "LISTEN woodward";
 const CHANNEL_NOTIFY: &str = "NOTIFY woodward";
@@ -23,33 +24,33 @@ const RECONNECT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Notifier {
     dirty: Arc<Notify>,
-    changed: Arc<watch::Sender<u64>>,
+    waker: Arc<Waker>,
     tasks: [JoinHandle<()>; 2],
 }
 
 impl Notifier {
     pub(super) fn start(config: Config) -> Self {
         let dirty = Arc::new(Notify::new());
-        let changed = Arc::new(watch::Sender::new(0));
+        let waker = Arc::new(Waker::default());
         let tasks = [
             tokio::spawn(tell_others(config.clone(), Arc::clone(&dirty))),
-            tokio::spawn(hear_others(config, Arc::clone(&changed))),
+            tokio::spawn(hear_others(config, Arc::clone(&waker))),
         ];
         Self {
             dirty,
-            changed,
+            waker,
             tasks,
         }
     }
 
     /// Something was written: wakes this process now and the others soon.
-    pub(super) fn tell(&self) {
-        self.changed.send_modify(|count| *count += 1);
+    pub(super) fn tell(&self, wakes: Wakes) {
+        self.waker.wake(wakes);
         self.dirty.notify_one();
     }
 
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
+    pub(super) fn waker(&self) -> &Waker {
+        &self.waker
     }
 }
 
@@ -82,9 +83,12 @@ async fn tell_others(config: Config, dirty: Arc<Notify>) {
     }
 }
 
-async fn hear_others(config: Config, changed: Arc<watch::Sender<u64>>) {
+/// What other processes have written is anything.
+const BY_OTHERS: Wakes = Wakes::WORK.or(Wakes::LEDGER);
+
+async fn hear_others(config: Config, waker: Arc<Waker>) {
     loop {
-        if let Err(error) = listen(&config, &changed).await {
+        if let Err(error) = listen(&config, &waker).await {
             tracing::debug!(reason = describe(&error), "not listening; readers poll");
         }
         tokio::time::sleep(RECONNECT).await;
@@ -92,16 +96,13 @@ async fn hear_others(config: Config, changed: Arc<watch::Sender<u64>>) {
 }
 
 /// Listens until the session breaks.
-async fn listen(
-    config: &Config,
-    changed: &watch::Sender<u64>,
-) -> Result<(), tokio_postgres::Error> {
+async fn listen(config: &Config, waker: &Waker) -> Result<(), tokio_postgres::Error> {
     let (client, mut connection) = config.connect(NoTls).await?;
     let mut messages = poll_fn(move |context| connection.poll_message(context));
     let hear = async {
         while let Some(message) = messages.next().await {
             if let AsyncMessage::Notification(_) = message? {
-                changed.send_modify(|count| *count += 1);
+                waker.wake(BY_OTHERS);
             }
         }
         Ok(())
@@ -109,7 +110,7 @@ async fn listen(
     let subscribe = async {
         client.batch_execute(CHANNEL_LISTEN).await?;
         // Whatever happened while nobody listened.
-        changed.send_modify(|count| *count += 1);
+        waker.wake(BY_OTHERS);
         Ok(())
     };
     let (heard, subscribed) = futures_util::future::join(hear, subscribe).await;

@@ -5,11 +5,15 @@ use tokio::sync::oneshot;
 use super::conn::SqliteConn;
 use crate::conn::Op;
 use crate::error::{Result, StoreError};
+use crate::wake::Wakes;
 
 /// An operation that somebody waits for.
 pub(super) trait Job: Send {
     /// Runs it and keeps the result; whether it succeeded.
     fn run(&mut self, conn: &mut SqliteConn) -> bool;
+
+    /// Who has something new to read once it has written.
+    fn wakes(&self) -> Wakes;
 
     /// Answers with the kept result: the transaction is durable, or wrote nothing.
     fn answer(self: Box<Self>);
@@ -30,6 +34,10 @@ impl<O: Op> Job for Waiting<O> {
         let succeeded = result.is_ok();
         self.result = Some(result);
         succeeded
+    }
+
+    fn wakes(&self) -> Wakes {
+        self.op.wakes()
     }
 
     fn answer(self: Box<Self>) {

@@ -6,16 +6,18 @@
 //! A commit that could not be made durable stops the writer for good: what the disk then holds is
 //! unknown, and nothing may be acknowledged on top of it.
 
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::conn::{SqliteConn, classify};
 use super::jobs::{Job, job, stopped};
 use crate::conn::Op;
 use crate::error::{Result, StoreError};
+use crate::wake::{Waker, Wakes};
 
 /// Writes that may wait at once; more wait with their callers.
 const QUEUE_MAX: usize = 1_024;
@@ -36,11 +38,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, told: watch::Sender<u64>) -> Result<Self> {
+    pub(super) fn start(connection: Connection, waker: Arc<Waker>) -> Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
         let scribe = Scribe {
             conn: SqliteConn(connection),
-            told,
+            waker,
             stopped_by: None,
             last_group: 1,
         };
@@ -75,7 +77,7 @@ impl Drop for Writer {
 
 struct Scribe {
     conn: SqliteConn,
-    told: watch::Sender<u64>,
+    waker: Arc<Waker>,
     /// Why nothing may be written any more.
     stopped_by: Option<String>,
     /// How many came together last time: as many are likely to come together again.
@@ -118,17 +120,18 @@ impl Scribe {
             let error = StoreError::Poisoned(reason.clone());
             return refuse_all(group, &error);
         }
-        let before = self.conn.0.total_changes();
         if let Err(error) = self.begin() {
             return refuse_all(group, &error);
         }
-        if group.iter_mut().all(|job| self.run_cleanly(job.as_mut())) {
+        let mut wakes = Wakes::NOBODY;
+        let mut run = |job: &mut Box<dyn Job>| self.run_cleanly(job.as_mut(), &mut wakes);
+        if group.iter_mut().all(&mut run) {
             match self.commit() {
                 Ok(()) => {
                     for job in group {
                         job.answer();
                     }
-                    self.tell_if_changed(before);
+                    self.waker.wake(wakes);
                 }
                 Err(error) => refuse_all(group, &error),
             }
@@ -141,10 +144,13 @@ impl Scribe {
     }
 
     /// Runs a job; `false` if it failed after writing something, so that its writes must go.
-    fn run_cleanly(&mut self, job: &mut dyn Job) -> bool {
+    fn run_cleanly(&mut self, job: &mut dyn Job, wakes: &mut Wakes) -> bool {
         let before = self.conn.0.total_changes();
         let succeeded = job.run(&mut self.conn);
         let wrote = self.conn.0.total_changes() != before;
+        if wrote {
+            *wakes = wakes.or(job.wakes());
+        }
         let rolled_back = self.conn.0.is_autocommit();
         !rolled_back && (succeeded || !wrote)
     }
@@ -160,8 +166,11 @@ impl Scribe {
         }
         match self.commit() {
             Ok(()) => {
+                let wakes = job.wakes();
                 job.answer();
-                self.tell_if_changed(before);
+                if self.conn.0.total_changes() != before {
+                    self.waker.wake(wakes);
+                }
             }
             Err(error) => job.refuse(error),
         }
@@ -200,12 +209,6 @@ impl Scribe {
             && let Err(error) = self.conn.0.execute_batch("ROLLBACK")
         {
             tracing::warn!(%error, "a rollback failed");
-        }
-    }
-
-    fn tell_if_changed(&self, before: u64) {
-        if self.conn.0.total_changes() != before {
-            self.told.send_modify(|count| *count += 1);
         }
     }
 }
