@@ -81,11 +81,22 @@ fn serve(paths: &Paths, detached: bool, wanted: Option<Listen>) -> Result<(), Fa
             }
             told.begin_stop();
         });
-        let served = woodward_server::serve(engine.clone(), bound).await;
+        let served = tokio::select! {
+            served = woodward_server::serve(engine.clone(), bound) => served,
+            // Nothing is written any more: that would make it anew, without what was in it.
+            () = engine.state_lost() => return Err(state_lost(paths)),
+        };
         engine.stop().await;
         tracing::info!("ended; agents go on");
         served.map_err(|error| failed("the daemon's socket", &error))
     })
+}
+
+fn state_lost(paths: &Paths) -> Failure {
+    let state = paths.state().display();
+    Failure::failed(format!(
+        "the state directory {state} is gone; the daemon ends, agents go on"
+    ))
 }
 
 fn refused(error: EngineError) -> Failure {

@@ -29,5 +29,6 @@ mod remote;
 mod repositories;
 mod rewritten;
 mod scene;
+mod state_directory;
 mod trouble;
 mod walk;
