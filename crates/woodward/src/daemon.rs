@@ -7,6 +7,7 @@ mod log;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use woodward_api::{Code, Problem};
@@ -27,6 +28,9 @@ const DATABASE_URL: &str = "WOODWARD_DATABASE_URL";
 const RETRY_PACE: &str = "WOODWARD_TEST_RETRY_PACE";
 /// Enough to wait for many things at once; the work is done by other processes.
 const THREADS: usize = 2;
+/// Threads that wait for the disk; each has memory of its own, so there are few, and not for long.
+const BLOCKING_THREADS_MAX: usize = 8;
+const BLOCKING_THREAD_IDLE_MAX: Duration = Duration::from_millis(500);
 
 /// Runs the daemon until it is told to end. `detached` asks for a session of its own.
 pub(crate) fn run(paths: &Paths, detached: bool, wanted: Option<Listen>) -> ExitCode {
@@ -50,6 +54,8 @@ fn serve(paths: &Paths, detached: bool, wanted: Option<Listen>) -> Result<(), Fa
         .map_err(|error| failed("the daemon's log can't be written", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_keep_alive(BLOCKING_THREAD_IDLE_MAX)
         .enable_all()
         .build()
         .map_err(|error| failed("the daemon can't get ready", &error))?;

@@ -35,13 +35,16 @@ impl Default for SqliteOptions {
 /// Statements that stay prepared; more than there are.
 const STATEMENTS: usize = 128;
 
+/// A reader keeps so many kibibytes of pages. What it does not keep, the kernel's page cache has.
+const READER_CACHE: &str = "PRAGMA cache_size = -1024;";
+
 /// `synchronous=FULL`: a commit is on disk before it is acknowledged. Group commit makes it cheap.
 const DURABLE: &str = "PRAGMA journal_mode = WAL;
      PRAGMA synchronous = FULL;
      PRAGMA foreign_keys = ON;
      PRAGMA wal_autocheckpoint = 1000;
      PRAGMA journal_size_limit = 67108864;
-     PRAGMA cache_size = -16384;
+     PRAGMA cache_size = -2048;
      PRAGMA temp_store = MEMORY;";
 
 pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection> {
@@ -56,6 +59,7 @@ pub(super) fn reader(path: &Path, options: &SqliteOptions) -> Result<Connection>
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(classify)?;
     prepare(&connection, options)?;
+    connection.execute_batch(READER_CACHE).map_err(classify)?;
     Ok(connection)
 }
 
