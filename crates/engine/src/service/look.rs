@@ -60,20 +60,26 @@ impl Engine {
             }
         };
         let seq = self.inner.tail.now();
-        let tasks = self.all_tasks(project.id()).await?;
+        let (tasks, finished) = if all {
+            let tasks = self.all_tasks(project.id()).await?;
+            (tasks, 0)
+        } else {
+            let tasks = self.inner.open_tasks(project.id()).await?;
+            let finished = self.inner.store.count_finished(project.id()).await?;
+            (tasks, finished)
+        };
         let archived = self.archived_dependencies(&tasks).await?;
         let mut others = Others::of(&tasks);
         let archived = archived.iter().map(|task| (task.id, &task.name));
         others.names.extend(archived);
         others.queue = self.places(&project).await?;
-        others.run_waits = tasks
-            .iter()
-            .filter_map(|task| Some((task.id, self.inner.evidence.of(task.id).provider_wait?)))
-            .collect();
-        others.risks = tasks
-            .iter()
-            .map(|task| (task.id, self.inner.evidence.of(task.id).risks))
-            .collect();
+        for task in &tasks {
+            let known = self.inner.evidence.of(task.id);
+            others.risks.insert(task.id, known.risks);
+            if let Some(wait) = known.provider_wait {
+                others.run_waits.insert(task.id, wait);
+            }
+        }
         others.behind = self.held_reasons(&project, &config, &tasks).await;
         let now = clock::now();
         let mut load = woodward_core::schedule::Load::default();
@@ -89,28 +95,19 @@ impl Engine {
                 load.in_review
             ));
         }
-        let listed = |task: &&Task| all || !task.state.kind().is_finished();
-        let views = tasks.iter().filter(listed).map(|task| others.view(task));
+        let views = tasks.iter().map(|task| others.view(task));
         let mut listed_tasks: Vec<_> = inbox(views, now)
             .into_iter()
             .map(|(task, _)| self.summarise(&project, &config, &others, task))
             .collect();
         // What holds a queued task is known only here.
         listed_tasks.sort_by_key(|task| task.attention.level);
-        let finished = tasks
-            .iter()
-            .filter(|t| t.state.kind().is_finished())
-            .count();
         Ok(StatusView {
             project: project.view(&config),
             now,
             seq,
             tasks: listed_tasks,
-            finished_hidden: if all {
-                0
-            } else {
-                u32::try_from(finished).unwrap_or(u32::MAX)
-            },
+            finished_hidden: u32::try_from(finished).unwrap_or(u32::MAX),
             load: Load {
                 running: load.running,
                 running_max: limits.running_max,

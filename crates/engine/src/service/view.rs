@@ -35,13 +35,18 @@ pub(super) struct Others<'a> {
     pub(super) risks: HashMap<TaskId, u32>,
     /// What the programs of their current runs wait for.
     pub(super) run_waits: HashMap<TaskId, ProviderWait>,
+    /// How far the clock on the wall is ahead of UTC.
+    local_offset_ms: i64,
     /// Why queued tasks wait for others that touch the same.
     pub(super) behind: HashMap<TaskId, String>,
 }
 
 impl<'a> Others<'a> {
     pub(super) fn of(tasks: &'a [Task]) -> Self {
-        let mut others = Self::default();
+        let mut others = Self {
+            local_offset_ms: clock::local_offset(clock::now()),
+            ..Self::default()
+        };
         for task in tasks {
             others.names.insert(task.id, &task.name);
             for on in task.blockers.keys() {
@@ -62,7 +67,7 @@ impl<'a> Others<'a> {
                 .filter_map(|(on, blocker)| Some((*self.names.get(on)?, blocker)))
                 .collect(),
             run_waits: self.run_waits.get(&task.id).copied(),
-            local_offset_ms: clock::local_offset(clock::now()),
+            local_offset_ms: self.local_offset_ms,
         }
     }
 }
