@@ -5,6 +5,7 @@
 
 mod measure;
 mod place;
+mod scale;
 
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use place::Place;
 /// Tasks of one round.
 pub(crate) const TASKS: usize = 10;
 const TASKS_LISTED: usize = 20;
-const MEMORY_MAX_MB: f64 = 30.0;
-const IDLE_MAX_PERCENT: f64 = 0.5;
+const MEMORY_MAX_MB: f64 = 20.0;
+const IDLE_MAX_PERCENT: f64 = 0.2;
 
 /// Measure tasks from creation to landed, start-up, `status`, `--help` and idling against bare git
 #[derive(Debug, Args)]
@@ -33,6 +34,9 @@ pub(crate) struct Options {
     /// How long the idle daemon is watched, in seconds
     #[arg(long, default_value_t = 20)]
     idle: u64,
+    /// How many tasks one daemon lands while its memory is watched; 0 leaves that out
+    #[arg(long, default_value_t = 1_000)]
+    tasks: usize,
     /// Also show where the time of one task goes
     #[arg(long)]
     trace: bool,
@@ -63,23 +67,33 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
             ratio(&mut report, "woodward --help", "git --help", &help, 3.0);
         } else {
             let watched = Duration::from_secs(options.idle);
-            let (memory, share) = measure::idle(&mut place, watched).await?;
+            let idle = measure::idle(&mut place, watched).await?;
             let name = format!("daemon idle with {TASKS} agents: resident");
             report.want(
                 &name,
-                format!("{memory:.1} MB"),
-                "≤ 30 MB",
-                memory <= MEMORY_MAX_MB,
+                format!("{:.1} MB", idle.resident_mb),
+                "≤ 20 MB",
+                idle.resident_mb <= MEMORY_MAX_MB,
             );
             let name = format!("daemon idle with {TASKS} agents: of a core");
             report.want(
                 &name,
-                format!("{share:.2} %"),
-                "< 0.5 %",
-                share < IDLE_MAX_PERCENT,
+                format!("{:.2} %", idle.share_percent),
+                "≤ 0.2 %",
+                idle.share_percent <= IDLE_MAX_PERCENT,
+            );
+            let name = format!("daemon idle with {TASKS} agents: database operations");
+            report.want(
+                &name,
+                format!("{} ({} renewals)", idle.operations, idle.renewals),
+                "0 besides renewals",
+                idle.operations == 0,
             );
         }
         place.end().await?;
+    }
+    if options.tasks > 0 {
+        scale::run(&mut report, options.tasks, options.rounds * 4).await?;
     }
     Ok(report)
 }

@@ -1,6 +1,8 @@
 //! The measurements themselves.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,8 @@ use woodward_core::policy::ReviewRule;
 use super::TASKS;
 use super::place::Place;
 
+/// How long the daemon gets to come to rest.
+const REST: Duration = Duration::from_secs(10);
 /// The kernel counts processor time in this many ticks a second.
 const TICKS: f64 = 100.0;
 
@@ -47,7 +51,7 @@ pub(super) async fn lives(place: &mut Place, rounds: usize) -> Result<Vec<Pair>>
 }
 
 /// What happens after the last landing is not measured, and must not disturb what is measured next.
-async fn settle(place: &Place) -> Result<()> {
+pub(super) async fn settle(place: &Place) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let left = fs::read_dir(place.stage.worktrees());
@@ -172,25 +176,98 @@ fn in_turn(
         .collect()
 }
 
-/// The resident megabytes and the share of a core, in percent, of a daemon whose agents only wait.
-pub(super) async fn idle(place: &mut Place, watched: Duration) -> Result<(f64, f64)> {
+/// What a daemon uses whose agents only wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Idle {
+    pub(super) resident_mb: f64,
+    /// Of one core.
+    pub(super) share_percent: f64,
+    /// Reads and writes of the database, without renewals.
+    pub(super) operations: u64,
+    pub(super) renewals: u64,
+}
+
+/// Watches a daemon whose agents only wait.
+pub(super) async fn idle(place: &mut Place, watched: Duration) -> Result<Idle> {
     place.let_go(false)?;
     let names = place.names(TASKS);
     place.create(&names, "patient", ReviewRule::Never).await?;
     place.until_seen(&names).await?;
+    // What follows from the start of the agents is over by then.
+    tokio::time::sleep(REST).await;
     let pid = place.daemon_pid();
+    let database = Database::of(place)?;
     let before = ticks(pid)?;
     let begun = Instant::now();
     tokio::time::sleep(watched).await;
-    let share = (ticks(pid)? - before) / TICKS / begun.elapsed().as_secs_f64() * 100.0;
+    let share_percent = (ticks(pid)? - before) / TICKS / begun.elapsed().as_secs_f64() * 100.0;
+    let now = Database::of(place)?;
+    let resident_mb = resident_mb(pid)?;
+    place.let_go(true)?;
+    place.until(&names, StateKind::Landed).await?;
+    Ok(Idle {
+        resident_mb,
+        share_percent,
+        operations: (now.reads + now.writes) - (database.reads + database.writes),
+        renewals: now.renewals - database.renewals,
+    })
+}
+
+/// How many operations the daemon's database has performed.
+#[derive(Clone, Copy, Debug)]
+struct Database {
+    reads: u64,
+    writes: u64,
+    renewals: u64,
+}
+
+impl Database {
+    fn of(place: &Place) -> Result<Self> {
+        let mut stream = UnixStream::connect(place.stage.client().socket())?;
+        stream.write_all(
+            b"GET /debug/database HTTP/1.1\r\nhost: woodward\r\nconnection: close\r\n\r\n",
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let number = |name: &str| -> Result<u64> {
+            let (_, rest) = answer
+                .split_once(&format!("\"{name}\":"))
+                .with_context(|| format!("the daemon does not count {name}"))?;
+            let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
+            Ok(digits.unwrap_or_default().parse()?)
+        };
+        Ok(Self {
+            reads: number("reads")?,
+            writes: number("writes")?,
+            renewals: number("renewals")?,
+        })
+    }
+}
+
+/// How much memory of a process is resident.
+pub(super) fn resident_mb(pid: u32) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes: f64 = resident
         .and_then(|text| text.split_whitespace().next()?.parse().ok())
         .context("the kernel does not say how much memory the daemon has")?;
-    place.let_go(true)?;
-    place.until(&names, StateKind::Landed).await?;
-    Ok((kilobytes / 1024.0, share))
+    Ok(kilobytes / 1024.0)
+}
+
+/// How long `woodward status` takes, so many times.
+pub(super) fn status_times(place: &Place, times: usize) -> Result<Vec<Duration>> {
+    let mut status = place.stage.woodward();
+    status.arg("status").stdout(Stdio::null());
+    (0..times)
+        .map(|_| {
+            let begun = Instant::now();
+            let ended = status.status()?;
+            if !ended.success() {
+                bail!("woodward status failed ({ended})");
+            }
+            Ok(begun.elapsed())
+        })
+        .collect()
 }
 
 fn ticks(pid: u32) -> Result<f64> {

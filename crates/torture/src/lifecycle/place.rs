@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use woodward_api::{CreateTasks, OpenProject, TaskDraft};
+use woodward_api::{CreateTasks, OpenProject, TaskDraft, TaskSummary};
 use woodward_core::StateKind;
 use woodward_core::policy::ReviewRule;
 
@@ -12,8 +12,9 @@ use super::TASKS;
 use crate::daemon::Daemon;
 use crate::stage::{Stage, said};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(2);
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
 const FILES_IN_DIRECTORY: usize = 50;
 
 /// The trivial agent: one new file.
@@ -128,6 +129,42 @@ impl Place {
             if there.contains(&StateKind::Failed) || Instant::now() > deadline {
                 bail!("tasks that should be {wanted} are {there:?}");
             }
+            client.changes(status.seq, Duration::from_secs(1)).await?;
+        }
+    }
+
+    /// Creates tasks that nobody has begun.
+    pub(super) async fn create_drafts(&mut self, count: usize) -> Result<()> {
+        let drafts = self.names(count).into_iter().map(|name| TaskDraft {
+            name,
+            ..TaskDraft::default()
+        });
+        let request = CreateTasks {
+            tasks: drafts.collect(),
+            key: None,
+        };
+        self.stage.client().create(&request).await?;
+        Ok(())
+    }
+
+    /// Waits, woken by the daemon, until no task is open. It looks seldom: looking takes time from those
+    /// who are measured.
+    pub(super) async fn until_all_done(&self) -> Result<()> {
+        let client = self.stage.client();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let status = client.status(false).await?;
+            if status.tasks.is_empty() {
+                return Ok(());
+            }
+            let failed = |task: &&TaskSummary| task.state == StateKind::Failed;
+            if let Some(task) = status.tasks.iter().find(failed) {
+                bail!("{} failed: {}", task.name, task.attention.reason);
+            }
+            if Instant::now() > deadline {
+                bail!("{} tasks are still open", status.tasks.len());
+            }
+            tokio::time::sleep(LOOK_PAUSE).await;
             client.changes(status.seq, Duration::from_secs(1)).await?;
         }
     }
