@@ -43,6 +43,8 @@ const EMPTY_LOOKS: u32 = 20;
 
 /// The pause between looks where there is no event to wait for.
 const PAUSE: Duration = Duration::from_millis(5);
+/// How often a run is looked at whose supervisor may outlive it, to supervise the next one.
+const POOLED_LOOK: Duration = Duration::from_millis(20);
 
 /// Starts a supervisor for `dir`, which runs what `launch` says. Of several calls for one directory
 /// only one starts something, whoever makes them and whenever; what the first one asked for counts.
@@ -188,7 +190,8 @@ pub fn is_of_earlier_boot(dir: &Path) -> Result<bool, Error> {
 }
 
 /// Waits until the run in `dir` has ended, is lost, or can never start. Returns [`Seen::Absent`] at
-/// once, because nothing may ever start. Needs no more than a file descriptor while it waits.
+/// once, because nothing may ever start. Needs no more than a file descriptor while it waits, and for
+/// a run that may be repeated a look now and then.
 pub async fn ended(dir: &Path) -> Result<Seen, Error> {
     let dir = Directory::new(dir);
     loop {
@@ -196,7 +199,14 @@ pub async fn ended(dir: &Path) -> Result<Seen, Error> {
             Seen::Running(Processes {
                 supervisor: Some(supervisor),
                 ..
-            }) => gone(&dir, &supervisor).await?,
+            }) => {
+                let exited = gone(&dir, &supervisor);
+                if !dir.is_brief() {
+                    exited.await?;
+                } else if let Ok(exited) = timeout(POOLED_LOOK, exited).await {
+                    exited?;
+                }
+            }
             Seen::Running(_) => sleep(PAUSE).await,
             seen => return Ok(seen),
         }
@@ -264,7 +274,11 @@ pub async fn stop(dir: &Path, grace: Duration) -> Result<Seen, Error> {
     if let Ok(seen) = timeout_at(deadline, ended(dir.path())).await {
         return finish(&dir, seen?).await;
     }
-    send(&dir, &supervisor, Signal::KILL)?;
+    // A supervisor of the pool may have ended this run and begun another one.
+    match see(&dir)? {
+        Seen::Running(_) => send(&dir, &supervisor, Signal::KILL)?,
+        seen => return finish(&dir, seen).await,
+    }
     match timeout(STOP_MARGIN, ended(dir.path())).await {
         Ok(seen) => finish(&dir, seen?).await,
         Err(_) => Err(Error::Stubborn {

@@ -131,7 +131,7 @@ impl Directory {
         self.path.join("output")
     }
 
-    fn is_brief(&self) -> bool {
+    pub(super) fn is_brief(&self) -> bool {
         brief::path(&self.path).exists()
     }
 
