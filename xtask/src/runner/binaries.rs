@@ -11,14 +11,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// `cargo build` and not `cargo test --no-run`, which leaves out programs that no test starts.
-/// `--test '*'` also takes the tests with `test = false`.
+/// `--test '*'` also takes the tests with `test = false`, which `--tests` leaves out. Programs are
+/// built for the tests of their packages.
 const BUILD: &[&str] = &[
-    "build",
+    "test",
     "--workspace",
     "--locked",
+    "--no-run",
+    "--lib",
     "--bins",
-    "--tests",
     "--test",
     "*",
 ];
