@@ -28,6 +28,8 @@ pub(crate) struct Job {
 pub(crate) enum Group {
     /// Functions, without processes.
     Unit,
+    /// Functions that compute for a long time: many histories, one after the other.
+    Computing,
     /// Real databases, git and processes, without the daemon.
     Process,
     /// The real program and its daemon.
@@ -42,8 +44,9 @@ pub(crate) enum Group {
 
 impl Group {
     /// All, in the order of the table.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Unit,
+        Self::Computing,
         Self::Process,
         Self::EndToEnd,
         Self::Agents,
@@ -57,6 +60,7 @@ impl Group {
             ("woodward", "agents" | "terminal") => Self::Agents,
             ("woodward-agents", "peers" | "streams") => Self::Agents,
             ("woodward", "cli" | "demo" | "e2e" | "review") => Self::EndToEnd,
+            ("woodward-core", "queue_pace") | ("woodward-store", "model") => Self::Computing,
             ("woodward-agents", "scripts") => Self::Process,
             ("woodward-engine", "git_real" | "radar" | "supervise") => Self::Process,
             ("woodward-engine", "woodward_engine") => Self::Process,
@@ -68,6 +72,7 @@ impl Group {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Unit => "unit",
+            Self::Computing => "computing",
             Self::Process => "process",
             Self::EndToEnd => "end-to-end",
             Self::Agents => "agents",
@@ -79,10 +84,10 @@ impl Group {
     /// How much of the machine one of them takes, in units of which a core has [`CORE`].
     pub(crate) const fn units(self) -> usize {
         match self {
-            Self::Unit => 2,
-            Self::Process | Self::EndToEnd | Self::Agents => 1,
-            Self::Simulation => CORE,
-            Self::Torture => 2,
+            Self::Process | Self::EndToEnd => 1,
+            // An agent program computes for seconds before it does anything.
+            Self::Unit | Self::Agents | Self::Torture => 2,
+            Self::Computing | Self::Simulation => CORE,
         }
     }
 
@@ -90,8 +95,9 @@ impl Group {
     pub(crate) const fn limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Unit | Self::Process => 120,
-            Self::EndToEnd | Self::Agents => 240,
-            Self::Simulation | Self::Torture => 900,
+            Self::EndToEnd => 240,
+            Self::Agents => 480,
+            Self::Computing | Self::Simulation | Self::Torture => 900,
         })
     }
 }
@@ -106,5 +112,6 @@ mod tests {
         assert_eq!(Group::of("woodward-agents", "streams"), Group::Agents);
         assert_eq!(Group::of("woodward-agents", "scripts"), Group::Process);
         assert_eq!(Group::of("woodward-agents", "woodward_agents"), Group::Unit);
+        assert_eq!(Group::of("woodward-store", "model"), Group::Computing);
     }
 }
