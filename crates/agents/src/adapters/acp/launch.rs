@@ -34,6 +34,8 @@ pub(super) fn start(spec: &Spec) -> Start {
         Kind::Qwen => {
             // Otherwise it waits for its provider, for hours if it is told to, without a word.
             set("QWEN_CODE_UNATTENDED_RETRY", "1");
+            // It would start itself again for a larger heap: a second of computing, and harder to end.
+            set("QWEN_CODE_NO_RELAUNCH", "true");
         }
         Kind::Goose => {
             set("GOOSE_MODE", if free { "auto" } else { "approve" });
