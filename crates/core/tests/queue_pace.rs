@@ -11,7 +11,7 @@ use woodward_core::queue::search::{HORIZON, Search};
 struct Chance(u64);
 
 impl Chance {
-    fn draw(&mut self) -> f64 {
+    fn bits(&mut self) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -19,33 +19,50 @@ impl Chance {
         let mut bits = self.0;
         bits ^= bits >> 33;
         bits = bits.wrapping_mul(0xff51_afd7_ed55_8ccd);
-        bits ^= bits >> 33;
-        (bits >> 11) as f64 / (1_u64 << 53) as f64
+        bits ^ bits >> 33
+    }
+
+    fn draw(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
 /// One entry: who it is, and whether it fails.
 type Entry = (usize, bool);
 
+/// The entries of a branch, in order, as one number: the same tree is the same number, whether its last
+/// entries have landed or are merged on top.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Tree(u64);
+
+impl Tree {
+    fn with(self, (id, _): &Entry) -> Self {
+        Self(Chance(self.0 ^ *id as u64).bits())
+    }
+}
+
 /// A queue under test. One look takes one unit of time, as long as no more run than there are slots.
 struct World {
     now: f64,
     waiting: Vec<Entry>,
-    /// What the branch has, then the members.
-    known: std::collections::HashMap<Vec<usize>, bool>,
-    running: Vec<(Vec<usize>, f64, usize)>,
+    /// What the branch has.
+    branch: Tree,
+    known: std::collections::HashMap<Tree, bool>,
+    /// The tree, whether it passes, when that is known, and how many were begun with it.
+    running: Vec<(Tree, bool, f64, usize)>,
     landed: usize,
     returned: usize,
     looks: usize,
     learned: Learned,
     search: Search,
-    history: Vec<usize>,
 }
 
 impl World {
-    fn key(&self, count: usize) -> Vec<usize> {
-        let members = self.waiting[..count].iter().map(|(id, _)| *id);
-        self.history.iter().copied().chain(members).collect()
+    /// The branch with the first so many merged on top, and whether that passes.
+    fn candidate(&self, count: usize) -> (Tree, bool) {
+        let members = &self.waiting[..count];
+        let tree = members.iter().fold(self.branch, Tree::with);
+        (tree, !members.iter().any(|(_, fails)| *fails))
     }
 
     fn run(
@@ -62,11 +79,11 @@ impl World {
             let window = self.waiting.len().min(BATCH_MAX);
             let prefixes: Vec<Known> = (1..=window)
                 .map(|count| {
-                    let key = self.key(count);
-                    match self.known.get(&key) {
+                    let (tree, _) = self.candidate(count);
+                    match self.known.get(&tree) {
                         Some(true) => Known::Passed,
                         Some(false) => Known::Failed,
-                        None if self.running.iter().any(|(of, ..)| *of == key) => Known::Running,
+                        None if self.running.iter().any(|(of, ..)| *of == tree) => Known::Running,
                         None => Known::Unknown,
                     }
                 })
@@ -83,26 +100,24 @@ impl World {
                     self.learned.returned();
                 }
                 Next::Look => {
-                    let wanted: Vec<_> = planned.look.iter().map(|n| self.key(*n)).collect();
-                    self.running.retain(|(of, ..)| wanted.contains(of));
+                    let wanted: Vec<_> = planned.look.iter().map(|n| self.candidate(*n)).collect();
+                    self.running
+                        .retain(|(of, ..)| wanted.iter().any(|(tree, _)| tree == of));
                     let at_once = wanted.len();
-                    for key in wanted {
-                        if !self.running.iter().any(|(of, ..)| *of == key) {
+                    for (tree, passes) in wanted {
+                        if !self.running.iter().any(|(of, ..)| *of == tree) {
                             self.looks += 1;
-                            self.running.push((key, self.now + 1.0, at_once));
+                            self.running.push((tree, passes, self.now + 1.0, at_once));
                         }
                     }
                     let next = self.running.iter().enumerate();
                     let next = next
-                        .min_by(|a, b| a.1.1.total_cmp(&b.1.1))
+                        .min_by(|a, b| a.1.2.total_cmp(&b.1.2))
                         .expect("one runs")
                         .0;
-                    let (key, at, at_once) = self.running.remove(next);
+                    let (tree, passes, at, at_once) = self.running.remove(next);
                     self.now = at;
-                    let bad =
-                        |id: &usize| self.waiting.iter().any(|(of, fails)| of == id && *fails);
-                    let passes = !key.iter().any(bad);
-                    self.known.insert(key, passes);
+                    self.known.insert(tree, passes);
                     self.learned.looked(at_once, Millis(1_000), false);
                 }
             }
@@ -110,11 +125,11 @@ impl World {
     }
 
     fn land(&mut self, count: usize) {
-        for (id, fails) in self.waiting.drain(..count) {
-            assert!(!fails, "a bad one landed");
+        for entry in self.waiting.drain(..count) {
+            assert!(!entry.1, "a bad one landed");
+            self.branch = self.branch.with(&entry);
             self.landed += 1;
             self.learned.landed();
-            self.history.push(id);
         }
     }
 }
@@ -123,6 +138,7 @@ fn world() -> World {
     World {
         now: 0.0,
         waiting: Vec::new(),
+        branch: Tree::default(),
         known: std::collections::HashMap::new(),
         running: Vec::new(),
         landed: 0,
@@ -130,7 +146,6 @@ fn world() -> World {
         looks: 0,
         learned: Learned::default(),
         search: Search::default(),
-        history: Vec::new(),
     }
 }
 
