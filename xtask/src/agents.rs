@@ -8,6 +8,7 @@
 #[path = "../../crates/testkit/src/agents/pins.rs"]
 mod pins;
 
+use crate::draft;
 use crate::output;
 use crate::process::Cmd;
 use anyhow::{Context, Result, bail};
@@ -47,8 +48,8 @@ pub(crate) fn install_missing() -> Result<()> {
             bin.display()
         )
     })?;
-    let _lock = lock(&directory)?;
-    remove_leftovers(&directory)?;
+    let _lock = draft::lock(&directory, "waiting for another `cargo xtask setup`")?;
+    draft::remove_leftovers(&directory)?;
     let start = Instant::now();
     let pins = Pins::read();
     output::narrate(&format!(
@@ -68,9 +69,9 @@ pub(crate) fn install_missing() -> Result<()> {
     let node = jobs.iter().find(|job| job.name == "node");
     if let Some(node) = node {
         node.appear(&directory)?;
-        link(&bin, "node", &PathBuf::from("../node").join(&node.program))?;
+        draft::link(&bin, "node", &PathBuf::from("../node").join(&node.program))?;
     } else {
-        link(
+        draft::link(
             &bin,
             "node",
             &system_node(pins.node.2).context("node went away")?,
@@ -87,7 +88,7 @@ pub(crate) fn install_missing() -> Result<()> {
         .iter()
         .zip(jobs.iter().filter(|job| job.name != "node"))
     {
-        link(
+        draft::link(
             &bin,
             &pin.program,
             &Path::new("..").join(&job.name).join(&job.program),
@@ -107,6 +108,8 @@ struct Job {
     says: String,
     /// Below its directory.
     program: PathBuf,
+    /// Where in a home directory it unpacks itself at its first start.
+    unpacks: Option<PathBuf>,
     /// What brings it, with the directory to come.
     bring: Bring,
 }
@@ -119,6 +122,7 @@ fn jobs(pins: &Pins) -> Result<Vec<Job>> {
         version: version.clone(),
         says: format!("v{version}"),
         program: "node_modules/.bin/node".into(),
+        unpacks: None,
         bring: from_npm(package, version),
     });
     let agents = pins.agents.iter().map(job);
@@ -143,6 +147,7 @@ fn job(pin: &Pin) -> Result<Job> {
         version: version.clone(),
         says: pin.says.clone(),
         program,
+        unpacks: pin.unpacks.clone(),
         bring,
     })
 }
@@ -199,10 +204,9 @@ impl Job {
         directory.join(&self.name)
     }
 
-    /// Where it is until it is whole: no other process writes there, not even what a killed
-    /// installation left running.
+    /// Where it is until it is whole.
     fn draft(&self, directory: &Path) -> PathBuf {
-        directory.join(format!(".new-{}-{}", self.name, std::process::id()))
+        draft::path(directory, &self.name)
     }
 
     fn bring(&self, directory: &Path) -> Result<()> {
@@ -261,6 +265,17 @@ impl Job {
                 said.trim()
             );
         }
+        // So that no test has to unpack it again.
+        if let Some(place) = &self.unpacks {
+            let unpacked = home.join(place);
+            fs::rename(&unpacked, pins::unpacked(&draft)).with_context(|| {
+                format!(
+                    "{} did not unpack itself into {}; correct `unpacks` in crates/testkit/agents.json",
+                    self.name,
+                    unpacked.display()
+                )
+            })?;
+        }
         fs::remove_dir_all(&home)?;
         Ok(())
     }
@@ -284,39 +299,6 @@ fn system_node(major_min: u64) -> Option<PathBuf> {
     let (version, path) = said.trim().split_once(' ')?;
     let major: u64 = version.split('.').next()?.parse().ok()?;
     (major >= major_min).then(|| path.into())
-}
-
-/// One installation at a time in this place. The lock ends with the process.
-fn lock(directory: &Path) -> Result<fs::File> {
-    let path = directory.join(".lock");
-    let file =
-        fs::File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    if file.try_lock().is_err() {
-        output::narrate("waiting for another `cargo xtask setup`");
-        file.lock()?;
-    }
-    Ok(file)
-}
-
-/// What a killed installation left, as far as nobody writes it any more.
-fn remove_leftovers(directory: &Path) -> Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(".new-") {
-            // What can't be removed now is removed next time.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    Ok(())
-}
-
-/// A link that is never seen half made.
-fn link(bin: &Path, name: &str, target: &Path) -> Result<()> {
-    let draft = bin.join(format!(".new-{name}"));
-    let _ = fs::remove_file(&draft);
-    std::os::unix::fs::symlink(target, &draft)?;
-    fs::rename(&draft, bin.join(name))
-        .with_context(|| format!("cannot link {name} in {}", bin.display()))
 }
 
 fn make_executable(path: &Path) -> Result<()> {
@@ -352,6 +334,7 @@ fn all_at_once(jobs: &[&Job], work: impl Fn(&Job) -> Result<()> + Sync) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     fn job(name: &str, script: &'static str) -> Job {
         Job {
@@ -359,6 +342,7 @@ mod tests {
             version: "1".to_owned(),
             says: "1.2.3".to_owned(),
             program: "it".into(),
+            unpacks: None,
             bring: Box::new(move |directory| {
                 vec![
                     Cmd::new("sh")
@@ -369,16 +353,9 @@ mod tests {
         }
     }
 
-    fn scratch(name: &str) -> PathBuf {
-        let directory =
-            std::env::temp_dir().join(format!("ww-agents-{name}-{}", std::process::id()));
-        fs::create_dir(&directory).unwrap();
-        directory
-    }
-
     #[test]
     fn a_program_appears_only_when_it_says_its_version() {
-        let directory = scratch("appears");
+        let directory = Scratch::new("agents-appears");
         let right = job(
             "right",
             "printf '#!/bin/sh\\necho it 1.2.3' > $1/it; chmod +x $1/it",
@@ -396,20 +373,38 @@ mod tests {
         let error = install(&wrong).unwrap_err().to_string();
         let present =
             [right.place(&directory), wrong.place(&directory)].map(|place| place.exists());
-        remove_leftovers(&directory).unwrap();
-        let left = fs::read_dir(&directory).unwrap().count();
-        fs::remove_dir_all(&directory).unwrap();
+        draft::remove_leftovers(&directory).unwrap();
+        let left = fs::read_dir(&*directory).unwrap().count();
         assert_eq!(present, [true, false]);
         assert!(error.contains("said \"it 9\""), "{error}");
         assert_eq!(left, 1);
     }
 
     #[test]
+    fn what_a_program_unpacks_at_its_first_start_is_kept() {
+        let directory = Scratch::new("agents-unpacks");
+        let script =
+            "printf '#!/bin/sh\\nmkdir -p $HOME/.cache/it; echo it 1.2.3' > $1/it; chmod +x $1/it";
+        let job = Job {
+            unpacks: Some(".cache/it".into()),
+            ..job("unpacks", script)
+        };
+        job.bring(&directory).unwrap();
+        job.check(&directory, &directory).unwrap();
+        job.appear(&directory).unwrap();
+        let place = job.place(&directory);
+        let kept = [
+            pins::unpacked(&place).is_dir(),
+            place.join(".home").exists(),
+        ];
+        assert_eq!(kept, [true, false]);
+    }
+
+    #[test]
     fn a_failed_installation_shows_what_was_said() {
-        let directory = scratch("fails");
+        let directory = Scratch::new("agents-fails");
         let job = job("broken", "echo no such version >&2; exit 1");
         let error = all_at_once(&[&job], |job| job.bring(&directory)).unwrap_err();
-        fs::remove_dir_all(&directory).unwrap();
         assert!(
             format!("{error:#}").contains("no such version"),
             "{error:#}"

@@ -198,16 +198,18 @@ fn remove_old(directory: &Path, current: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
-    struct Scratch(PathBuf);
+    /// A clone, and a place for its builds.
+    struct Clone(Scratch);
 
-    impl Scratch {
+    impl Clone {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("ww-cache-{name}-{}", std::process::id()));
-            fs::create_dir_all(path.join("clone/src")).unwrap();
-            fs::write(path.join("clone/src/a.rs"), "a").unwrap();
-            fs::write(path.join("clone/b.toml"), "b").unwrap();
-            Self(path)
+            let scratch = Scratch::new(&format!("cache-{name}"));
+            fs::create_dir_all(scratch.join("clone/src")).unwrap();
+            fs::write(scratch.join("clone/src/a.rs"), "a").unwrap();
+            fs::write(scratch.join("clone/b.toml"), "b").unwrap();
+            Self(scratch)
         }
 
         fn open(&self, key: &str, files: &[&str]) -> Option<Cache> {
@@ -216,17 +218,11 @@ mod tests {
         }
     }
 
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            fs::remove_dir_all(&self.0).unwrap();
-        }
-    }
-
     #[test]
     fn only_what_differs_is_written() {
-        let scratch = Scratch::new("differs");
+        let clone = Clone::new("differs");
         let all = ["src/a.rs", "b.toml"];
-        let sources = scratch.open("k", &all).unwrap().sources.clone();
+        let sources = clone.open("k", &all).unwrap().sources.clone();
         let age = |file: &str| {
             fs::metadata(sources.join(file))
                 .unwrap()
@@ -236,35 +232,35 @@ mod tests {
         let (old_a, old_b) = (age("src/a.rs"), age("b.toml"));
         fs::create_dir(sources.join("target")).unwrap();
         fs::write(sources.join("target/built"), "").unwrap();
-        fs::write(scratch.0.join("clone/b.toml"), "changed").unwrap();
-        drop(scratch.open("k", &all).unwrap());
+        fs::write(clone.0.join("clone/b.toml"), "changed").unwrap();
+        drop(clone.open("k", &all).unwrap());
         assert_eq!(age("src/a.rs"), old_a);
         assert!(age("b.toml") > old_b);
         assert_eq!(
             fs::read_to_string(sources.join("b.toml")).unwrap(),
             "changed"
         );
-        drop(scratch.open("k", &["b.toml"]).unwrap());
+        drop(clone.open("k", &["b.toml"]).unwrap());
         assert!(!sources.join("src/a.rs").exists());
         assert!(sources.join("target/built").exists());
     }
 
     #[test]
     fn one_run_uses_it_at_a_time() {
-        let scratch = Scratch::new("lock");
-        let first = scratch.open("k", &["b.toml"]);
-        assert!(scratch.open("k", &["b.toml"]).is_none());
+        let clone = Clone::new("lock");
+        let first = clone.open("k", &["b.toml"]);
+        assert!(clone.open("k", &["b.toml"]).is_none());
         drop(first);
-        assert!(scratch.open("k", &["b.toml"]).is_some());
+        assert!(clone.open("k", &["b.toml"]).is_some());
     }
 
     #[test]
     fn two_builds_are_kept() {
-        let scratch = Scratch::new("two");
+        let clone = Clone::new("two");
         for key in ["one", "two", "one", "three"] {
-            drop(scratch.open(key, &["b.toml"]).unwrap());
+            drop(clone.open(key, &["b.toml"]).unwrap());
         }
-        let kept = ["one", "two", "three"].map(|key| scratch.0.join("cache").join(key).exists());
+        let kept = ["one", "two", "three"].map(|key| clone.0.join("cache").join(key).exists());
         assert_eq!(kept, [true, false, true]);
     }
 

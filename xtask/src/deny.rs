@@ -5,10 +5,11 @@
 //! database that the caller names, and without one the result says that they were not checked.
 
 use crate::cache;
+use crate::draft;
 use crate::output;
 use crate::process::{Cmd, repository_root};
 use anyhow::{Context as _, Result, bail};
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -87,11 +88,7 @@ fn link_database(databases: &Path, database: &Path) -> Result<()> {
     let database = fs::canonicalize(database)?;
     fs::create_dir_all(databases)
         .with_context(|| format!("cannot create {}", databases.display()))?;
-    let draft = databases.join(format!(".new-{}", std::process::id()));
-    let _ = fs::remove_file(&draft);
-    std::os::unix::fs::symlink(&database, &draft)?;
-    fs::rename(&draft, databases.join(DEFAULT_DATABASE))
-        .with_context(|| format!("cannot link {}", database.display()))
+    draft::link(databases, DEFAULT_DATABASE, &database)
 }
 
 /// A released version.
@@ -144,15 +141,15 @@ fn install(tools: &Path, build: impl FnOnce(&Path) -> Result<()>) -> Result<Path
         return Ok(program);
     }
     fs::create_dir_all(tools).with_context(|| format!("cannot create {}", tools.display()))?;
-    let _lock = lock(tools)?;
+    let _lock = draft::lock(tools, "waiting for another installation of cargo-deny")?;
     // Another process may have installed it while this one waited.
     if program.is_file() {
         return Ok(program);
     }
-    remove_drafts(tools)?;
+    draft::remove_leftovers(tools)?;
     let start = Instant::now();
     output::narrate(&format!("compiling {name} into {} (once)", tools.display()));
-    let draft = tools.join(format!(".new-{name}-{}", std::process::id()));
+    let draft = draft::path(tools, &name);
     build(&draft).with_context(|| format!("cannot install {name}"))?;
     let built = draft.join("bin").join(PROGRAM);
     if version_of(&built) != Some(VERSION) {
@@ -179,56 +176,19 @@ fn compile(draft: &Path) -> Result<()> {
     Ok(fs::remove_dir_all(&objects)?)
 }
 
-/// One installation at a time. The lock ends with the process.
-fn lock(tools: &Path) -> Result<File> {
-    let path = tools.join(".lock");
-    let file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    if file.try_lock().is_err() {
-        output::narrate("waiting for another installation of cargo-deny");
-        file.lock()?;
-    }
-    Ok(file)
-}
-
-/// Removes what killed installations left.
-fn remove_drafts(tools: &Path) -> Result<()> {
-    for entry in fs::read_dir(tools)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(".new-") {
-            // What a compiler still writes to is removed by the next installation.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
     use std::os::unix::fs::PermissionsExt as _;
 
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("ww-deny-{name}-{}", std::process::id()));
-            fs::create_dir(&path).unwrap();
-            Self(path)
-        }
-
-        fn names(&self) -> Vec<String> {
-            let entries = fs::read_dir(&self.0).unwrap().map(Result::unwrap);
-            let names = entries.map(|entry| entry.file_name().into_string().unwrap());
-            let mut names: Vec<_> = names.filter(|name| name != ".lock").collect();
-            names.sort();
-            names
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            fs::remove_dir_all(&self.0).unwrap();
-        }
+    /// What is in a directory besides its lock.
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap().map(Result::unwrap);
+        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name != ".lock").collect();
+        names.sort();
+        names
     }
 
     /// Puts a program into a draft that prints this for its version.
@@ -280,43 +240,43 @@ mod tests {
 
     #[test]
     fn the_program_is_installed_once() {
-        let tools = Scratch::new("once");
-        fs::create_dir(tools.0.join(".new-killed")).unwrap();
-        let program = install(&tools.0, build_program("cargo-deny 0.20.2")).unwrap();
-        let again = install(&tools.0, |_| bail!("was built twice")).unwrap();
+        let tools = Scratch::new("deny-once");
+        fs::create_dir(tools.join(".new-killed")).unwrap();
+        let program = install(&tools, build_program("cargo-deny 0.20.2")).unwrap();
+        let again = install(&tools, |_| bail!("was built twice")).unwrap();
         assert_eq!(program, again);
         assert_eq!(version_of(&program), Some(VERSION));
-        assert_eq!(tools.names(), ["cargo-deny-0.20.2"]);
+        assert_eq!(names(&tools), ["cargo-deny-0.20.2"]);
     }
 
     #[test]
     fn a_program_of_another_version_does_not_appear() {
-        let tools = Scratch::new("other");
-        let error = install(&tools.0, build_program("cargo-deny 0.20.1")).unwrap_err();
+        let tools = Scratch::new("deny-other");
+        let error = install(&tools, build_program("cargo-deny 0.20.1")).unwrap_err();
         assert!(
             error.to_string().ends_with("is not cargo-deny-0.20.2"),
             "{error}"
         );
-        assert!(!tools.names().contains(&"cargo-deny-0.20.2".to_owned()));
+        assert!(!names(&tools).contains(&"cargo-deny-0.20.2".to_owned()));
     }
 
     #[test]
     fn a_failed_compilation_leaves_no_program() {
-        let tools = Scratch::new("failed");
-        let error = install(&tools.0, |_| bail!("no such version")).unwrap_err();
+        let tools = Scratch::new("deny-failed");
+        let error = install(&tools, |_| bail!("no such version")).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
             "cannot install cargo-deny-0.20.2: no such version"
         );
-        assert_eq!(tools.names(), [""; 0]);
+        assert_eq!(names(&tools), [""; 0]);
     }
 
     #[test]
     fn the_database_is_linked_under_the_name_that_is_looked_for() {
-        let scratch = Scratch::new("database");
-        let databases = scratch.0.join("databases");
+        let scratch = Scratch::new("deny-database");
+        let databases = scratch.join("databases");
         for name in ["first", "second"] {
-            let database = scratch.0.join(name);
+            let database = scratch.join(name);
             fs::create_dir_all(database.join("crates")).unwrap();
             link_database(&databases, &database).unwrap();
             let linked = fs::canonicalize(databases.join(DEFAULT_DATABASE)).unwrap();
@@ -326,8 +286,8 @@ mod tests {
 
     #[test]
     fn a_directory_without_advisories_is_refused() {
-        let scratch = Scratch::new("refused");
-        let error = link_database(&scratch.0.join("databases"), &scratch.0).unwrap_err();
+        let scratch = Scratch::new("deny-refused");
+        let error = link_database(&scratch.join("databases"), &scratch).unwrap_err();
         assert!(
             error.to_string().contains("no directory `crates`"),
             "{error}"

@@ -10,11 +10,14 @@ mod commands;
 mod deny;
 mod deps;
 mod doctests;
+mod draft;
 mod load;
 mod output;
 mod process;
 mod programs;
 mod runner;
+#[cfg(test)]
+mod scratch;
 mod sources;
 mod steps;
 

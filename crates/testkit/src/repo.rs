@@ -80,10 +80,12 @@ impl TestRepo {
     /// # Panics
     /// When git refuses.
     pub fn commit(&self, message: &str, files: &[(&str, &str)]) -> String {
+        let mut add = vec!["add", "--"];
         for (file, text) in files {
             self.write(file, text);
-            self.git(&["add", "--", file]);
+            add.push(file);
         }
+        self.git(&add);
         self.git(&["commit", "--quiet", "-m", message]);
         self.head("HEAD")
     }

@@ -234,6 +234,7 @@ fn show_progress(state: &mut State<'_>, total: usize) {
 mod tests {
     use super::super::job::Group;
     use super::*;
+    use crate::scratch::Scratch;
 
     fn job(id: &str, script: &str) -> Job {
         Job {
@@ -247,16 +248,9 @@ mod tests {
         }
     }
 
-    fn scratch(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("ww-pool-{name}-{}", std::process::id()));
-        fs::create_dir(&path).unwrap();
-        path
-    }
-
     fn ended(name: &str, jobs: &[Job]) -> Vec<(String, Ended)> {
-        let directory = scratch(name);
+        let directory = Scratch::new(&format!("pool-{name}"));
         let outcomes = Pool::with_units(CORE, &directory).run(&jobs.iter().collect::<Vec<_>>());
-        fs::remove_dir_all(&directory).unwrap();
         let mut ended: Vec<_> = outcomes
             .into_iter()
             .map(|outcome| (outcome.job.id, outcome.ended))
@@ -287,17 +281,16 @@ mod tests {
     fn a_process_that_outlives_its_test_does_not_hold_the_pool_up() {
         let start = Instant::now();
         let jobs = [job("a", "sleep 30 & echo $! >&2")];
-        let directory = scratch("outlives");
+        let directory = Scratch::new("pool-outlives");
         let pool = Pool::with_units(CORE, &directory);
         let outcome = pool.run_one(0, &jobs[0]);
         assert_eq!(outcome.ended, Ended::Passed);
         assert!(start.elapsed() < Duration::from_secs(20));
-        fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]
     fn a_job_that_hangs_is_ended_with_its_children() {
-        let directory = scratch("hangs");
+        let directory = Scratch::new("pool-hangs");
         let path = directory.join("output");
         let output = File::create(&path).unwrap();
         let hangs = job("a", "sleep 300 & echo $!; wait");
@@ -316,13 +309,12 @@ mod tests {
         while !gone() && Instant::now() < deadline {
             std::thread::yield_now();
         }
-        fs::remove_dir_all(&directory).unwrap();
         assert!(gone(), "{grandchild} lives");
     }
 
     #[test]
     fn no_more_run_at_once_than_there_is_room_for() {
-        let directory = scratch("room");
+        let directory = Scratch::new("pool-room");
         let jobs: Vec<Job> = (0..12)
             .map(|number| {
                 let script = format!(
@@ -334,7 +326,6 @@ mod tests {
             .collect();
         let all: Vec<&Job> = jobs.iter().collect();
         let outcomes = Pool::with_units(CORE, &directory).run(&all);
-        fs::remove_dir_all(&directory).unwrap();
         assert_eq!(Group::Unit.units() * 2, CORE);
         for outcome in outcomes {
             assert_eq!(outcome.ended, Ended::Passed, "{}", outcome.job.id);

@@ -52,7 +52,11 @@ const COPILOT: Agent = Agent {
             ("COPILOT_OFFLINE", "true".into()),
         ]
     },
-    settle: |_| {},
+    settle: |scene| {
+        crate::installed()
+            .of("copilot-cli")
+            .skip_unpacking(&scene.home());
+    },
 };
 
 const GOOSE: Agent = Agent {

@@ -12,14 +12,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
+use woodward_testkit::agents::Programs;
+
+/// The agent programs.
+pub(crate) fn installed() -> Programs {
+    Programs::installed().unwrap_or_else(|error| panic!("{error}"))
+}
 
 /// Where the programs are.
 pub(crate) fn programs() -> PathBuf {
-    let installed = woodward_testkit::agents::Programs::installed();
-    installed
-        .unwrap_or_else(|error| panic!("{error}"))
-        .bin()
-        .to_owned()
+    installed().bin().to_owned()
 }
 
 fn main() -> ExitCode {

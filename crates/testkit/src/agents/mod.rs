@@ -25,6 +25,25 @@ pub struct Program {
     pub version: String,
     /// Where it is.
     pub path: PathBuf,
+    /// Where in a home directory it looks for what it unpacks at its first start, and where the
+    /// installation keeps that.
+    unpacked: Option<(PathBuf, PathBuf)>,
+}
+
+impl Program {
+    /// Gives a new home directory what the program's first start there would unpack: for Copilot
+    /// 235 MB and three seconds of computing.
+    ///
+    /// # Panics
+    /// When the home directory can't be written.
+    pub fn skip_unpacking(&self, home: &Path) {
+        if let Some((place, unpacked)) = &self.unpacked {
+            let link = home.join(place);
+            let parent = link.parent().expect("it is below the home directory");
+            std::fs::create_dir_all(parent).expect("a directory");
+            std::os::unix::fs::symlink(unpacked, link).expect("a link");
+        }
+    }
 }
 
 /// The installed agent programs.
@@ -52,8 +71,10 @@ impl Programs {
         present(bin.join("node"))?;
         let agents = Pins::read().agents.into_iter();
         let all = agents.map(|pin| {
+            let unpacked = pins::unpacked(&directory.join(&pin.name));
             Ok(Program {
                 path: present(bin.join(&pin.program))?,
+                unpacked: pin.unpacks.map(|place| (place, unpacked)),
                 name: pin.name,
                 version: pin.says,
             })

@@ -23,6 +23,8 @@ pub(crate) struct Pin {
     pub(crate) program: String,
     /// Which registry has it, its package there and the version of that.
     pub(crate) source: (String, String, String),
+    /// Where in the home directory it unpacks itself at its first start, if it does.
+    pub(crate) unpacks: Option<PathBuf>,
 }
 
 /// All pins.
@@ -56,6 +58,7 @@ impl Pins {
                         text(agent, "package"),
                         text(agent, "version"),
                     ),
+                    unpacks: agent["unpacks"].as_str().map(PathBuf::from),
                 })
                 .collect(),
             node: (
@@ -82,6 +85,11 @@ pub(crate) fn directory() -> PathBuf {
 /// The directory in there that goes on `PATH`: all programs, and `node`.
 pub(crate) fn programs(directory: &Path) -> PathBuf {
     directory.join("bin")
+}
+
+/// What the first start of an agent's program unpacked, kept in the directory of the agent.
+pub(crate) fn unpacked(agent: &Path) -> PathBuf {
+    agent.join("unpacked")
 }
 
 /// FNV-1a: short, and the same in every build.

@@ -197,7 +197,7 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
 /// Three at once on a machine where the program never ran: what it makes at its first start is made
 /// by several.
 pub(crate) fn begin_together(programs: &Programs, agent: &str, _: &Table) {
-    let place = Place::new(programs, &[agent], "limits: { attempts: 1 }\n");
+    let place = Place::before_first_start(programs, &[agent], "limits: { attempts: 1 }\n");
     let names = ["one", "two", "three"];
     for name in names {
         let prompt = format!("Please.\nstand-in: write {name}.txt={name}; commit add {name}");

@@ -20,6 +20,15 @@ pub(crate) struct Place {
 impl Place {
     /// A project whose agents are these, under the names that `cargo xtask setup` has for them.
     pub(crate) fn new(programs: &Programs, agents: &[&str], rules: &str) -> Self {
+        Self::with(programs, agents, "process", rules, |daemon| {
+            for agent in agents {
+                programs.of(agent).skip_unpacking(daemon.home());
+            }
+        })
+    }
+
+    /// The same on a machine where none of the programs was ever started.
+    pub(crate) fn before_first_start(programs: &Programs, agents: &[&str], rules: &str) -> Self {
         Self::with(programs, agents, "process", rules, |_| {})
     }
 
