@@ -9,7 +9,7 @@ use crate::commands::{lint, setup};
 use crate::load::Load;
 use crate::output;
 use crate::process::{Cmd, repository_root, target_directory};
-use crate::runner::{self, Build, Group, Job, Retry, SharedPostgres};
+use crate::runner::{self, Build, Group, Job, Retry, SharedPostgres, Space};
 use crate::steps::{Failed, Share, Steps};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
@@ -46,10 +46,13 @@ pub(crate) struct Test {
     #[arg(long)]
     in_place: bool,
 
-    /// Where the results go [default: target/test-results]
+    /// Build here, and write the results there: how the copy in the user's cache is started
     #[arg(long, value_name = "DIR", hide = true)]
     results: Option<PathBuf>,
 }
+
+/// The option that [`run_in`] adds to what a person typed.
+const RESULTS: &str = "--results";
 
 /// A part that can be run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -64,7 +67,9 @@ impl Test {
             Some(results) => results.clone(),
             None => target_directory().join("test-results"),
         };
+        let is_copy = self.results.is_some();
         if !self.in_place
+            && !is_copy
             && let Some(cache) = Cache::open()?
         {
             return run_in(&cache, &results);
@@ -99,8 +104,10 @@ impl Test {
                     joined.unwrap_or_else(|_| bail!("the installation panicked"))
                 })?;
             }
-            let rerun = "cargo xtask test --in-place";
-            steps.run("tests", shares.tests, rerun, || self.tests(&build, results))
+            let rerun = typed_command(std::env::args().skip(1));
+            steps.run("tests", shares.tests, &rerun, || {
+                self.tests(&build, results)
+            })
         });
         report?;
         Ok(steps.finish())
@@ -108,17 +115,25 @@ impl Test {
 
     /// Runs the tests that were asked for.
     fn tests(&self, build: &Build, results: &Path) -> Result<()> {
-        let postgres = SharedPostgres::start(build.program("hold-postgres")?)?;
+        // First, so that it is removed last.
+        let space = Space::new()?;
+        let postgres = SharedPostgres::start(build.program("hold-postgres")?, &space)?;
         let mut jobs = build.jobs()?;
         if !self.fast {
             jobs.extend(programs(build)?);
         }
         jobs.retain(|job| self.is_asked_for(job));
         if jobs.is_empty() {
-            bail!("no test has such a name");
+            bail!(
+                "no test of this part has {:?} in its name",
+                self.filter.as_deref().unwrap_or_default()
+            );
         }
         let capabilities = Capabilities::new(results)?;
         for job in &mut jobs {
+            if job.group != Group::Agents {
+                job.variables.extend(space.variable());
+            }
             job.variables.push(postgres.variable());
             job.variables.push(capabilities.variable());
         }
@@ -202,13 +217,23 @@ impl Shares {
     }
 }
 
+/// The command as a person typed it, without what [`run_in`] adds.
+fn typed_command(arguments: impl Iterator<Item = String>) -> String {
+    let typed = arguments.take_while(|argument| argument != RESULTS);
+    let words = typed.map(|argument| match argument.contains(' ') {
+        true => format!("'{argument}'"),
+        false => argument,
+    });
+    let words: Vec<String> = words.collect();
+    format!("cargo xtask {}", words.join(" "))
+}
+
 /// Runs this command again where the cache is, with all its arguments.
 fn run_in(cache: &Cache, results: &Path) -> Result<ExitCode> {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let again = Cmd::cargo(&["run", "--quiet", "--locked", "--package", "xtask", "--"])
         .args(&arguments)
-        .args(&["--in-place", "--results"])
-        .args(&[results])
+        .args(&[RESULTS.as_ref(), results.as_os_str()])
         .without("CARGO_TARGET_DIR")
         .directory(cache.sources());
     output::narrate(&format!("building in {}", cache.sources().display()));
@@ -240,4 +265,24 @@ fn programs(build: &Build) -> Result<Vec<Job>> {
             "torture --postgres --kills 40 --stops 3",
         ),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::typed_command;
+
+    #[test]
+    fn the_command_to_rerun_is_the_one_that_was_typed() {
+        let typed = [
+            "test",
+            "--filter",
+            "e2e merge::",
+            "--results",
+            "/clone/target",
+        ];
+        assert_eq!(
+            typed_command(typed.into_iter().map(str::to_owned)),
+            "cargo xtask test --filter 'e2e merge::'"
+        );
+    }
 }

@@ -12,11 +12,13 @@ mod junit;
 mod pool;
 mod postgres;
 mod report;
+mod space;
 
 pub(crate) use binaries::{Build, build, command as build_command};
 pub(crate) use job::{Group, Job};
 pub(crate) use postgres::SharedPostgres;
 pub(crate) use report::Report;
+pub(crate) use space::Space;
 
 use crate::process::target_directory;
 use anyhow::Result;

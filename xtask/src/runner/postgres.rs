@@ -3,6 +3,7 @@
 //! It is held by a program of the testkit, which ends it when this process ends, however that
 //! happens. It must never reach a server that it did not start.
 
+use super::space::Space;
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
@@ -20,8 +21,9 @@ pub(crate) struct SharedPostgres {
 
 impl SharedPostgres {
     /// Starts it with the holder program that was built with the tests.
-    pub(crate) fn start(holder: &Path) -> Result<Self> {
+    pub(crate) fn start(holder: &Path, space: &Space) -> Result<Self> {
         let mut holder = Command::new(holder)
+            .envs(space.variable())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
