@@ -7,7 +7,7 @@
 use woodward_core::hint::{CommandKind, Dependencies, NextCommand, Word};
 use woodward_core::moved_branch::MovedBranch;
 use woodward_core::{CommitId, TaskName};
-use woodward_testkit::patience::until;
+use woodward_testkit::patience::holds;
 use woodward_testkit::{Ran, TestRepo};
 
 use crate::events::Ci;
@@ -115,9 +115,13 @@ impl Running<'_> {
     }
 
     fn until_it_prints(&self, words: &str) {
-        until(&format!("`{}` prints {words:?}", self.line), || {
-            self.printed().contains(words)
-        });
+        assert!(
+            holds(|| self.printed().contains(words)),
+            "`{}` does not print {words:?}:\n{}\n{}",
+            self.line,
+            self.printed(),
+            self.scene.story("one")
+        );
     }
 
     /// Leaves a mark for the agent, and waits until the line is over; it must succeed.
