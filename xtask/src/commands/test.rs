@@ -212,7 +212,7 @@ impl Shares {
                 deps: share(20, 240),
             },
             agents: share(10, 300),
-            tests: share(1_500, 1_600),
+            tests: share(1_250, 1_350),
         }
     }
 }
