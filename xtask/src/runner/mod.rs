@@ -29,6 +29,9 @@ use std::path::Path;
 /// More failures than this are not run again: something is broken.
 const RETRIES_MAX: usize = 3;
 
+/// The results of the last run that had a flaky test.
+const FLAKY_RESULTS: &str = "junit-flaky.xml";
+
 /// How a set of jobs is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
@@ -57,6 +60,10 @@ pub(crate) fn run(jobs: &[Job], directory: &Path, retry: Retry) -> Result<Report
     history.learn(&report);
     history.write()?;
     junit::write(&report, &directory.join("junit.xml"))?;
+    if report.flaky().next().is_some() {
+        // It outlives the clone: a run that passed is soon forgotten, and why it nearly failed with it.
+        junit::write(&report, &target_directory().join(FLAKY_RESULTS))?;
+    }
     Ok(report)
 }
 

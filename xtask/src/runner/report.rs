@@ -106,6 +106,15 @@ impl Report {
             }
         }
         output::answer(&summary(self.counts()));
+        for id in self.flaky() {
+            output::answer(&format!("FLAKY   {id}"));
+        }
+    }
+
+    /// The ids of the jobs that failed once and then passed.
+    pub(crate) fn flaky(&self) -> impl Iterator<Item = &str> {
+        let flaky = self.outcomes.iter().filter(|it| self.is_flaky(it));
+        flaky.map(|outcome| outcome.job.id.as_str())
     }
 
     fn show_failure(&self, outcome: &Outcome, how: &str, text: &str) {
@@ -202,6 +211,7 @@ mod tests {
         report.second(vec![outcome("a", Ended::Passed), outcome("b", failed())]);
         let counts = report.counts();
         assert_eq!((counts.passed, counts.flaky, counts.failed), (1, 1, 2));
+        assert_eq!(report.flaky().collect::<Vec<_>>(), ["a"]);
         assert!(!report.is_success());
         assert_eq!(
             summary(counts),
