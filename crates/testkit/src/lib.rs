@@ -6,6 +6,7 @@
 
 pub mod agents;
 pub mod daemon;
+pub mod homes;
 pub mod model_api;
 pub mod patience;
 pub mod postgres;

@@ -131,8 +131,8 @@ impl Test {
         }
         let capabilities = Capabilities::new(results)?;
         for job in &mut jobs {
-            if job.group != Group::Agents {
-                job.variables.extend(space.variable());
+            if job.may_use_dev() {
+                job.variables.extend(space.variables());
             }
             job.variables.push(postgres.variable());
             job.variables.push(capabilities.variable());
@@ -212,7 +212,7 @@ impl Shares {
                 deps: share(20, 240),
             },
             agents: share(10, 300),
-            tests: share(1_250, 1_350),
+            tests: share(900, 1_000),
         }
     }
 }

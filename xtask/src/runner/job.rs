@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Units of one core. A test that mostly waits takes fewer.
-pub(crate) const CORE: usize = 4;
+pub(crate) const CORE: usize = 8;
 
 /// One process to run.
 #[derive(Debug, Clone)]
@@ -21,6 +21,17 @@ pub(crate) struct Job {
     pub(crate) variables: Vec<(OsString, OsString)>,
     /// What a person types to run it again.
     pub(crate) rerun: String,
+}
+
+/// What the names of tests have in them that start Codex.
+const WITH_CODEX: [&str; 3] = ["codex", "all_at_once", "another_falls_in"];
+
+impl Job {
+    /// Whether its files may be below `/dev`: not those of Codex, whose sandbox has a `/dev` of its own.
+    pub(crate) fn may_use_dev(&self) -> bool {
+        let is_with_codex = || WITH_CODEX.iter().any(|name| self.id.contains(name));
+        self.group != Group::Agents || !is_with_codex()
+    }
 }
 
 /// Tests of one kind.
@@ -84,9 +95,10 @@ impl Group {
     /// How much of the machine one of them takes, in units of which a core has [`CORE`].
     pub(crate) const fn units(self) -> usize {
         match self {
-            Self::Process | Self::EndToEnd => 1,
-            // An agent program computes for seconds before it does anything.
-            Self::Unit | Self::Agents | Self::Torture => 2,
+            Self::Process | Self::EndToEnd => 2,
+            // An agent program computes for seconds before it does anything, and is waited for then.
+            Self::Agents => 3,
+            Self::Unit | Self::Torture => 4,
             Self::Computing | Self::Simulation => CORE,
         }
     }

@@ -15,9 +15,9 @@ use woodward_agents::{
     commit_directories, files,
 };
 use woodward_core::{MessageId, Timestamp};
-use woodward_testkit::TestRepo;
 use woodward_testkit::model_api::ModelApi;
 use woodward_testkit::patience::{AGENT_PATIENCE, within};
+use woodward_testkit::{TestRepo, homes};
 
 /// The branch of the worktree.
 const BRANCH: &str = "woodward/tree/1";
@@ -47,7 +47,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) fn new(agent: Agent) -> Self {
         let repo = TestRepo::with(&[("README.md", "A shop.\n")]);
-        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let directory = homes::directory(env!("CARGO_TARGET_TMPDIR"));
         let scene = Self {
             api: ModelApi::start(),
             agent,
@@ -158,6 +158,7 @@ impl Scene {
             .env("GIT_COMMITTER_NAME", "Ada")
             .env("GIT_COMMITTER_EMAIL", "ada@example.com")
             .envs((self.agent.env)(self))
+            .envs(self.cheap_start())
             .stdin(std::process::Stdio::null())
             .stdout(File::create(dir.join("output")).unwrap())
             .stderr(File::create(dir.join("errors")).unwrap())
@@ -165,6 +166,13 @@ impl Scene {
             .spawn()
             .unwrap();
         Run { dir, child }
+    }
+
+    fn cheap_start(&self) -> Option<(&'static str, String)> {
+        let programs = crate::installed();
+        let name = self.agent.kind.facts().name;
+        let mut all = programs.all().iter();
+        all.find(|program| program.name == name)?.cheap_start()
     }
 
     /// Holds a whole conversation in which nothing is said by anybody.

@@ -6,7 +6,7 @@ use std::path::Path;
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
 pub(crate) use woodward_testkit::patience::AGENT_PATIENCE;
-use woodward_testkit::{TestDaemon, TestProject, TestRepo};
+use woodward_testkit::{TestDaemon, TestProject, TestRepo, homes};
 
 /// Long and random-looking: Copilot masks its key wherever the letters occur.
 pub(crate) const KEY: &str = "stand-in-9f8b6c1e7d2a4053b1c6";
@@ -22,7 +22,11 @@ impl Place {
     pub(crate) fn new(programs: &Programs, agents: &[&str], rules: &str) -> Self {
         Self::with(programs, agents, "process", rules, |daemon| {
             for agent in agents {
-                programs.of(agent).skip_unpacking(daemon.home());
+                let program = programs.of(agent);
+                program.skip_unpacking(daemon.home());
+                if let Some((name, value)) = program.cheap_start() {
+                    daemon.set(name, value);
+                }
             }
         })
     }
@@ -54,7 +58,7 @@ impl Place {
         repo.git(&["config", "user.name", "Ada"]);
         repo.git(&["config", "user.email", "ada@example.org"]);
         // Codex's sandbox does not work for a home below the directory for temporary files.
-        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let home = homes::directory(env!("CARGO_TARGET_TMPDIR"));
         let mut daemon = TestDaemon::at_home(env!("CARGO_BIN_EXE_woodward"), home);
         let path = std::env::var_os("PATH").unwrap_or_default();
         let own = Path::new(env!("CARGO_BIN_EXE_woodward")).parent().unwrap();
@@ -120,7 +124,9 @@ fn row(agent: &str, api: &ModelApi) -> String {
     let passed = "passEnv: [GIT_CONFIG_NOSYSTEM]";
     match agent {
         "codex" => String::from("{ passEnv: [STAND_IN_KEY] }"),
-        "qwen-code" => format!("{{ args: [--auth-type, openai], {passed} }}"),
+        "qwen-code" => String::from(
+            "{ args: [--auth-type, openai], passEnv: [GIT_CONFIG_NOSYSTEM, NODE_OPTIONS] }",
+        ),
         "gemini-cli" => format!("{{ model: gemini-2.5-flash, {passed} }}"),
         "pi" => {
             String::from("{ args: [--provider, stand-in], model: stand-in, passEnv: [PI_OFFLINE] }")

@@ -66,7 +66,7 @@ fn it_works_by_itself_and_ends_when_nobody_is_attached() {
 
 #[test]
 fn it_works_when_everything_lies_below_the_temporary_directory() {
-    let scene = Scene::in_directory(&std::env::temp_dir());
+    let scene = Scene::in_directory(tempfile::tempdir().expect("it works"));
     let prompt = "stand-in: write a.txt=hello; commit add a; say All done.";
     let mut run = scene.start(prompt, spec(&scene), &env(&scene));
     completed(&run);

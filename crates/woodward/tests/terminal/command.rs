@@ -97,6 +97,7 @@ fn the_daemon_and_tmux_may_die_and_who_had_joined_stays() {
         let alone = std::fs::read_to_string(children).is_ok_and(|all| all.trim().is_empty());
         alone && String::from_utf8_lossy(&line).contains("attach")
     });
+    ada.until_keys_are_read();
     ada.until_sees("First.");
     ada.presses("C-q");
     ada.until_sees("LEFT 0");

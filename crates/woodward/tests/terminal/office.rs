@@ -8,7 +8,7 @@ use woodward_api::TaskDetail;
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
 use woodward_testkit::patience::AGENT_PATIENCE;
-use woodward_testkit::{TestDaemon, TestProject, TestRepo};
+use woodward_testkit::{TestDaemon, TestProject, TestRepo, homes};
 
 use crate::scene::{Person, WOODWARD};
 
@@ -94,7 +94,7 @@ impl Office {
     fn set_up(agent: &'static str, config: &str, settled: bool) -> Self {
         let repo = TestRepo::with(&[("woodward.yaml", config), ("README.md", "A shop.\n")]);
         // Codex's sandbox does not work where temporary files are.
-        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let home = homes::directory(env!("CARGO_TARGET_TMPDIR"));
         let mut daemon = TestDaemon::at_home(WOODWARD, home);
         let api = ModelApi::start();
         let programs = Programs::installed().expect("the agents are installed");

@@ -6,17 +6,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Pid;
+use tempfile::TempDir;
 use woodward_agents::adapters::command::PromptBy;
 use woodward_agents::permission::Rules;
 use woodward_agents::{
     Conversation, Event, Kind, Letter, SessionId, Spec, Usage, commit_directories, files,
 };
 use woodward_core::{MessageId, Timestamp};
-use woodward_testkit::TestRepo;
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
 use woodward_testkit::patience::{AGENT_PATIENCE, until, within};
 use woodward_testkit::process;
+use woodward_testkit::{TestRepo, homes};
 
 pub(crate) const WOODWARD: &str = env!("CARGO_BIN_EXE_woodward");
 
@@ -29,18 +30,17 @@ const MARK: &str = "WOODWARD_STATE_DIR";
 pub(crate) struct Scene {
     pub(crate) api: ModelApi,
     pub(crate) repo: TestRepo,
-    directory: tempfile::TempDir,
+    directory: TempDir,
 }
 
 impl Scene {
     pub(crate) fn new() -> Self {
-        Self::in_directory(Path::new(env!("CARGO_TARGET_TMPDIR")))
+        Self::in_directory(homes::directory(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// A scene of which everything lies below a directory.
-    pub(crate) fn in_directory(parent: &Path) -> Self {
+    /// A scene of which everything lies in a directory.
+    pub(crate) fn in_directory(directory: TempDir) -> Self {
         let repo = TestRepo::with(&[("README.md", "A shop.\n")]);
-        let directory = tempfile::tempdir_in(parent).expect("it works");
         let scene = Self {
             api: ModelApi::start(),
             repo,
@@ -347,6 +347,16 @@ impl Person {
         if std::panic::catch_unwind(looked).is_err() {
             panic!("{} does not see `{text}`:\n{}", self.name, self.sees());
         }
+    }
+
+    /// Waits until the program in front reads single keys. Before that, the terminal itself keeps some,
+    /// such as C-q.
+    pub(crate) fn until_keys_are_read(&self) {
+        let tty = self.tmux(&["display-message", "-p", "-t", &self.target(), "#{pane_tty}"]);
+        until("keys are read one by one", || {
+            let stty = Command::new("stty").args(["-F", tty.trim(), "-a"]).output();
+            String::from_utf8_lossy(&stty.expect("it works").stdout).contains("-icanon")
+        });
     }
 
     /// The process that the person's terminal runs in front.
