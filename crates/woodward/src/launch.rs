@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use woodward_api::{Code, Health, Problem};
 use woodward_core::hint::NextCommand;
 
+use crate::daemon::ONE_ARENA;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::render::text;
@@ -102,6 +103,7 @@ fn spawn(session: &Session) -> Outcome<std::process::Child> {
         .map_err(|error| Failure::failed(format!("this program can't find itself: {error}")))?;
     Command::new(&program)
         .args(["up", "--foreground", "--detached"])
+        .env(ONE_ARENA.0, ONE_ARENA.1)
         // The daemon serves many projects: it must hold no directory of one of them.
         .current_dir(state)
         .stdin(Stdio::null())

@@ -14,7 +14,7 @@ use crate::engine::Inner;
 use crate::error::Result;
 
 /// How many are kept at hand.
-const RECENT_MAX: usize = 1_024;
+const RECENT_MAX: usize = 128;
 
 /// What gates said.
 #[derive(Debug, Default)]

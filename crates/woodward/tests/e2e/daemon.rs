@@ -33,6 +33,28 @@ fn supervisor_of(mut pid: i32) -> i32 {
 }
 
 #[test]
+fn it_keeps_one_pool_of_memory_however_it_is_started_and_agents_are_not_told() {
+    let scene = Scene::new("");
+    let setting = "MALLOC_ARENA_MAX=1";
+    let is_set = |pid: i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).expect("it lives");
+        let mut variables = environment.split(|byte| *byte == 0);
+        variables.any(|variable| variable == setting.as_bytes())
+    };
+    assert!(is_set(scene.daemon_pid()));
+    scene.create("one", "env > env.txt\nexit 0");
+    scene.wait("one", "review");
+    let seen = std::fs::read_to_string(scene.worktree("one").join("env.txt")).unwrap();
+    assert!(!seen.contains("MALLOC_"), "{seen}");
+    scene.ok(&["down"]);
+    let mut daemon = scene.daemon.foreground(scene.root());
+    assert_eq!(u32::try_from(scene.daemon_pid()), Ok(daemon.id()));
+    assert!(is_set(scene.daemon_pid()));
+    scene.ok(&["down"]);
+    assert!(daemon.wait().expect("it ends").success());
+}
+
+#[test]
 fn it_starts_by_itself_and_only_its_owner_can_reach_it() {
     let scene = Scene::new("");
     let state = scene.daemon.state();
