@@ -23,8 +23,8 @@ use crate::{
     ConflictsView, CostView, CreateTasks, CreatedTask, Diagnosis, DiffText, Done, EnvironmentRules,
     FreezeQueue, GateRules, GatesRun, HandOver, Health, LogText, MergePlan, NewQuestion,
     NoticeView, NotifyView, OpenProject, OpenTrial, OverlapCheck, ProjectView, QueueView,
-    ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusView, TaskDetail,
-    TaskDraft, TestChannels, Timeline, TrialLeftovers, TrialWorktree, Undo,
+    ReactionEntry, ReactionTest, ReactionView, RunGates, RunPlace, Secret, StatusFilter,
+    StatusView, TaskDetail, TaskDraft, TestChannels, Timeline, TrialLeftovers, TrialWorktree, Undo,
 };
 
 /// How long an ordinary answer may take.
@@ -122,9 +122,12 @@ impl Client {
     }
 
     /// The project at a glance; finished tasks too with `all`.
-    pub async fn status(&self, all: bool) -> Result<StatusView, ClientError> {
-        self.fetch(self.project("/api/v1/status").with("all", all), PATIENCE)
-            .await
+    pub async fn status(&self, filter: StatusFilter) -> Result<StatusView, ClientError> {
+        let mut target = self.project("/api/v1/status").with("all", filter.finished);
+        if let Some(limit) = filter.limit {
+            target = target.with("limit", limit);
+        }
+        self.fetch(target, PATIENCE).await
     }
 
     /// Creates tasks, all or none.

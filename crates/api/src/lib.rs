@@ -50,7 +50,7 @@ pub use requests::{
     Answer, AnswerState, Approve, Asked, CancelTask, Changed, CreateTasks, DecideEmbedded, Done,
     MergeTask, NewQuestion, Note, PauseTask, ResumeTask, TaskDraft, Text, Undo,
 };
-pub use status::{Load, Progress, Spent, StatusView, TaskSummary};
+pub use status::{Load, Progress, Spent, StatusFilter, StatusView, TaskSummary};
 pub use task::{
     CreatedTask, DiffStat, DiffText, FileStat, MessageView, QuestionView, RescueView, RunView,
     TaskDetail, Timeline, TimelineEntry,

@@ -1,7 +1,9 @@
 //! The list of tasks: what needs the person, then what runs.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use woodward_core::attention::Attention;
+use woodward_core::attention::{Attention, Level};
 use woodward_core::provider::ProviderWait;
 use woodward_core::{CommitId, EventSeq, StateKind, TaskId, TaskName, Timestamp};
 
@@ -19,6 +21,9 @@ pub struct StatusView {
     pub seq: EventSeq,
     /// The tasks, most urgent first.
     pub tasks: Vec<TaskSummary>,
+    /// How many more there are of each level, when only the most urgent were asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unlisted: BTreeMap<Level, u32>,
     /// Finished tasks that are not listed.
     pub finished_hidden: u32,
     /// How many run, and how many may.
@@ -39,6 +44,28 @@ pub struct Load {
     pub in_review: u32,
     /// How many may wait before no new work starts.
     pub review_max: Option<u32>,
+}
+
+/// Which tasks a list has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatusFilter {
+    /// Finished ones, too.
+    pub finished: bool,
+    /// No more than so many, the most urgent ones.
+    pub limit: Option<u32>,
+}
+
+impl StatusFilter {
+    /// All open tasks.
+    pub const OPEN: Self = Self {
+        finished: false,
+        limit: None,
+    };
+    /// All tasks that are not archived.
+    pub const ALL: Self = Self {
+        finished: true,
+        limit: None,
+    };
 }
 
 /// One task at a glance.

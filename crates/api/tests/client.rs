@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use woodward_api::client::{Client, ClientError, LogQuery, TaskAction};
-use woodward_api::{Code, Problem, Text};
+use woodward_api::{Code, Problem, StatusFilter, Text};
 
 struct Place {
     _dir: TempDir,
@@ -83,7 +83,10 @@ async fn exchange<T>(
 async fn nobody_listening_is_unreachable() {
     let place = place();
     let client = Client::new(&place.socket, "/");
-    let error = client.status(false).await.expect_err("nobody listens");
+    let error = client
+        .status(StatusFilter::OPEN)
+        .await
+        .expect_err("nobody listens");
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
     assert!(error.is_daemon_gone());
 }
@@ -138,7 +141,7 @@ async fn a_problem_comes_through_with_its_hints() {
 async fn another_version_is_named() {
     let (_, result) = exchange(
         answer("200 OK", r#"{"schema":9,"data":{"new":1}}"#),
-        async |client| client.status(false).await,
+        async |client| client.status(StatusFilter::OPEN).await,
     )
     .await;
     let error = result.expect_err("it can't be read").to_string();
@@ -148,7 +151,10 @@ async fn another_version_is_named() {
 #[tokio::test]
 async fn an_answer_that_is_cut_off_is_lost_not_misread() {
     let reply = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"schema\":1".to_owned();
-    let (_, result) = exchange(reply, async |client| client.status(false).await).await;
+    let (_, result) = exchange(reply, async |client| {
+        client.status(StatusFilter::OPEN).await
+    })
+    .await;
     let error = result.expect_err("it is cut off");
     assert!(matches!(error, ClientError::Lost { .. }), "{error}");
 }

@@ -15,8 +15,8 @@ use woodward_api::{
     EnvironmentRules, FreezeQueue, GateRules, GatesRun, HandOver, Health, LogText, MergePlan,
     MergeTask, NewComment, NewQuestion, Note, NoticeView, NotifyView, OpenProject, OpenTrial,
     OverlapCheck, Problem, ProjectView, QueueView, ReactionEntry, ReactionTest, ReactionView,
-    RunGates, RunPlace, Secret, StatusView, TaskDetail, TaskDraft, TestChannels, Text, Timeline,
-    TrialLeftovers, TrialWorktree, Undo,
+    RunGates, RunPlace, Secret, StatusFilter, StatusView, TaskDetail, TaskDraft, TestChannels,
+    Text, Timeline, TrialLeftovers, TrialWorktree, Undo,
 };
 use woodward_core::{EventSeq, MessageId, RunId, Timestamp};
 use woodward_engine::engine::Engine;
@@ -179,7 +179,11 @@ async fn close_trial(
 
 async fn status(State(engine): State<Engine>, asking: Wish) -> Answer<StatusView> {
     let asking = asking?;
-    answer(engine.status(&asking.root, asking.all).await)
+    let filter = StatusFilter {
+        finished: asking.all,
+        limit: (asking.limit > 0).then_some(asking.limit),
+    };
+    answer(engine.status(&asking.root, filter).await)
 }
 
 async fn queue(State(engine): State<Engine>, asking: Wish) -> Answer<QueueView> {

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 use woodward_api::client::{Client, ClientError, TaskAction};
 use woodward_api::{
-    CreateTasks, Envelope, Health, MergeTask, NoticeView, QueueView, ReactionEntry, TaskDetail,
-    TaskDraft, TaskSummary, Timeline,
+    CreateTasks, Envelope, Health, MergeTask, NoticeView, QueueView, ReactionEntry, StatusFilter,
+    TaskDetail, TaskDraft, TaskSummary, Timeline,
 };
 use woodward_core::{EventSeq, StateKind};
 
@@ -204,8 +204,10 @@ impl TestProject {
     /// # Panics
     /// When the project is unknown.
     pub fn status(&self) -> Vec<TaskSummary> {
-        self.must("the status", async |client| client.status(true).await)
-            .tasks
+        self.must("the status", async |client| {
+            client.status(StatusFilter::ALL).await
+        })
+        .tasks
     }
 
     /// What happened to a task.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use woodward_api::{CreateTasks, OpenProject, StatusView, TaskDraft};
+use woodward_api::{CreateTasks, OpenProject, StatusFilter, StatusView, TaskDraft};
 use woodward_core::StateKind;
 
 use crate::daemon::Daemon;
@@ -49,7 +49,7 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
     let mut all_made = None;
     let status = loop {
         daemon.alive(&stage)?;
-        let status = client.status(true).await?;
+        let status = client.status(StatusFilter::ALL).await?;
         if all_made.is_none() && worktrees(&stage).len() == names.len() {
             all_made = Some(begun.elapsed());
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use woodward_api::StatusView;
+use woodward_api::{StatusFilter, StatusView};
 use woodward_core::StateKind;
 
 use crate::daemon::Daemon;
@@ -44,7 +44,10 @@ pub(crate) async fn until_all(
     let mut changed = Instant::now();
     loop {
         daemon.alive(stage)?;
-        let status = client.status(true).await.context("the daemon's status")?;
+        let status = client
+            .status(StatusFilter::ALL)
+            .await
+            .context("the daemon's status")?;
         if wanted(&status) {
             return Ok(status);
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::CommandFactory as _;
 use clap_complete::{CompleteEnv, CompletionCandidate};
+use woodward_api::StatusFilter;
 use woodward_api::client::Client;
 use woodward_engine::paths::Paths;
 
@@ -37,7 +38,7 @@ fn ask() -> Option<Vec<CompletionCandidate>> {
         .build()
         .ok()?;
     let view = runtime
-        .block_on(async { tokio::time::timeout(PATIENCE, client.status(false)).await })
+        .block_on(async { tokio::time::timeout(PATIENCE, client.status(StatusFilter::OPEN)).await })
         .ok()?
         .ok()?;
     let candidates = view.tasks.into_iter().map(|task| {

@@ -1,15 +1,15 @@
 //! Looking: status, one task in full, its story, its change.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
 use woodward_agents::Ending;
 use woodward_api::{
     Changed, Code, DiffStat, DiffText, FileStat, Load, MessageView, Problem, QuestionView,
-    RescueView, RunView, StatusView, TaskDetail, Timeline, TimelineEntry,
+    RescueView, RunView, StatusFilter, StatusView, TaskDetail, Timeline, TimelineEntry,
 };
-use woodward_core::attention::inbox;
+use woodward_core::attention::{Attention, Level, inbox};
 use woodward_core::hint::NextCommand;
 use woodward_core::step::{create, step};
 use woodward_core::{
@@ -45,11 +45,11 @@ impl Engine {
     ///
     /// # Errors
     /// When the directory belongs to no project.
-    pub async fn status(&self, root: &Path, all: bool) -> Answered<StatusView> {
-        Ok(self.load_status(root, all).await?)
+    pub async fn status(&self, root: &Path, filter: StatusFilter) -> Answered<StatusView> {
+        Ok(self.load_status(root, filter).await?)
     }
 
-    async fn load_status(&self, root: &Path, all: bool) -> Result<StatusView> {
+    async fn load_status(&self, root: &Path, filter: StatusFilter) -> Result<StatusView> {
         let project = self.project_of(root).await?;
         let mut notices = Vec::new();
         let config = match project.config_to_show().await {
@@ -60,7 +60,7 @@ impl Engine {
             }
         };
         let seq = self.inner.tail.now();
-        let (tasks, finished) = if all {
+        let (tasks, finished) = if filter.finished {
             let tasks = self.all_tasks(project.id()).await?;
             (tasks, 0)
         } else {
@@ -96,17 +96,24 @@ impl Engine {
             ));
         }
         let views = tasks.iter().map(|task| others.view(task));
-        let mut listed_tasks: Vec<_> = inbox(views, now)
-            .into_iter()
-            .map(|(task, _)| self.summarise(&project, &config, &others, task))
-            .collect();
+        let with_obstacles = |(task, attention)| {
+            let attention = self.with_obstacles(&others, task, attention);
+            (task, attention)
+        };
+        let mut inbox: Vec<(&Task, Attention)> =
+            inbox(views, now).into_iter().map(with_obstacles).collect();
         // What holds a queued task is known only here.
-        listed_tasks.sort_by_key(|task| task.attention.level);
+        inbox.sort_by_key(|(_, attention)| attention.level);
+        let unlisted = take_rest(&mut inbox, filter.limit);
+        let summarise =
+            |(task, attention)| self.summarise_with(&project, &config, &others, task, attention);
+        let listed_tasks = inbox.into_iter().map(summarise).collect();
         Ok(StatusView {
             project: project.view(&config),
             now,
             seq,
             tasks: listed_tasks,
+            unlisted,
             finished_hidden: u32::try_from(finished).unwrap_or(u32::MAX),
             load: Load {
                 running: load.running,
@@ -514,6 +521,17 @@ fn stat_of(files: &[crate::git::FileStat]) -> DiffStat {
         added: sum(|(added, _)| *added),
         removed: sum(|(_, removed)| *removed),
     }
+}
+
+/// Cuts a list that may be long, and says what was cut off.
+fn take_rest(inbox: &mut Vec<(&Task, Attention)>, limit: Option<u32>) -> BTreeMap<Level, u32> {
+    let mut rest = BTreeMap::new();
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+    let from = limit.unwrap_or(usize::MAX).min(inbox.len());
+    for (_, attention) in inbox.drain(from..) {
+        *rest.entry(attention.level).or_default() += 1;
+    }
+    rest
 }
 
 /// The first part of a text that may be long.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use woodward_api::{Progress, Spent, TaskSummary};
-use woodward_core::attention::{TaskView, attention};
+use woodward_core::attention::{Attention, TaskView, attention};
 use woodward_core::hint::NextCommand;
 use woodward_core::provider::ProviderWait;
 use woodward_core::state::Delay;
@@ -133,17 +133,26 @@ impl Engine {
         others: &Others<'_>,
         task: &Task,
     ) -> TaskSummary {
-        let known = self.inner.evidence.of(task.id);
         let mut view = others.view(task);
-        view.run_waits = known.provider_wait;
-        let mut attention = attention(&view, clock::now());
+        view.run_waits = self.inner.evidence.of(task.id).provider_wait;
+        let attention = attention(&view, clock::now());
+        let attention = self.with_obstacles(others, task, attention);
+        self.summarise_with(project, config, others, task, attention)
+    }
+
+    /// What a person should do about a task, given what is in its way besides its state.
+    pub(super) fn with_obstacles(
+        &self,
+        others: &Others<'_>,
+        task: &Task,
+        mut attention: Attention,
+    ) -> Attention {
         let in_line = others.queue.get(&task.id);
-        let queue_position = in_line.map(|line| line.place);
-        let held = in_line.and_then(|line| line.held.clone());
+        let held = in_line.and_then(|line| line.held.as_ref());
         if let Some(reason) = in_line.and_then(|line| line.stopped.as_ref()) {
             attention.reason.clone_from(reason);
             attention.command = Some(NextCommand::Queue.to_string());
-        } else if let Some(reason) = &held {
+        } else if let Some(reason) = held {
             // It can't land until the person has tidied up.
             attention.level = woodward_core::attention::Level::Broken;
             attention.reason = reason.clone();
@@ -159,13 +168,28 @@ impl Engine {
             let task = task.name.clone();
             attention.command = Some(NextCommand::Resume { task }.to_string());
         }
-        let waits_for = self.inner.disks.of(task.id);
-        if let Some(disk) = &waits_for {
+        if let Some(disk) = self.inner.disks.of(task.id) {
             attention.level = woodward_core::attention::Level::Waiting;
             attention.reason = disk.to_string();
             attention.command = Some(NextCommand::Doctor.to_string());
         }
-        let disk_full = waits_for.or_else(|| match &task.state {
+        attention
+    }
+
+    /// The summary of a task of which it is known already what a person should do.
+    pub(super) fn summarise_with(
+        &self,
+        project: &Project,
+        config: &Config,
+        others: &Others<'_>,
+        task: &Task,
+        attention: Attention,
+    ) -> TaskSummary {
+        let known = self.inner.evidence.of(task.id);
+        let mut view = others.view(task);
+        view.run_waits = known.provider_wait;
+        let in_line = others.queue.get(&task.id);
+        let disk_full = self.inner.disks.of(task.id).or_else(|| match &task.state {
             State::Queued {
                 delay: Some(Delay::DiskFull(disk)),
                 ..
@@ -201,8 +225,8 @@ impl Engine {
                 gates: known.gates,
             },
             spent: spent(task.tally.spent),
-            queue_position,
-            held,
+            queue_position: in_line.map(|line| line.place),
+            held: in_line.and_then(|line| line.held.clone()),
             disk_full,
             provider_wait: view.provider_wait(),
             meets: self.meets(task, &others.names),

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use woodward_api::StatusFilter;
 use woodward_core::StateKind;
 use woodward_core::policy::ReviewRule;
 
@@ -287,7 +288,7 @@ fn processor_ticks(stat: &str) -> Option<f64> {
 /// The story of the last task that landed, in milliseconds since its creation.
 pub(super) async fn trace(place: &Place) -> Result<Vec<String>> {
     let client = place.stage.client();
-    let status = client.status(true).await?;
+    let status = client.status(StatusFilter::ALL).await?;
     let landed = status.tasks.iter().filter(|t| t.state == StateKind::Landed);
     let Some(last) = landed.max_by_key(|task| task.since) else {
         return Ok(Vec::new());

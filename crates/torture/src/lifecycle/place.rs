@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use woodward_api::{CreateTasks, OpenProject, TaskDraft, TaskSummary};
+use woodward_api::{CreateTasks, OpenProject, StatusFilter, TaskDraft, TaskSummary};
 use woodward_core::StateKind;
 use woodward_core::policy::ReviewRule;
 
@@ -117,7 +117,7 @@ impl Place {
         let client = self.stage.client();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let status = client.status(true).await?;
+            let status = client.status(StatusFilter::ALL).await?;
             let ours = status
                 .tasks
                 .iter()
@@ -153,7 +153,7 @@ impl Place {
         let client = self.stage.client();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let status = client.status(false).await?;
+            let status = client.status(StatusFilter::OPEN).await?;
             if status.tasks.is_empty() {
                 return Ok(());
             }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use woodward_api::client::TaskAction;
-use woodward_api::{CreateTasks, FreezeQueue, MergeTask, OpenProject, TaskDraft};
+use woodward_api::{CreateTasks, FreezeQueue, MergeTask, OpenProject, StatusFilter, TaskDraft};
 use woodward_core::StateKind;
 
 use crate::daemon::Daemon;
@@ -139,7 +139,7 @@ pub(super) async fn run(load: Load, gate: &Gate, how: How) -> Result<Round> {
     for names in &draws {
         round.took += land(&stage, &mut daemon, names).await?;
     }
-    let status = stage.client().status(true).await?;
+    let status = stage.client().status(StatusFilter::ALL).await?;
     let landed = status.tasks.iter().filter(|task| {
         let name = task.name.to_string();
         !warm.contains(&name) && task.state == StateKind::Landed
@@ -195,7 +195,7 @@ async fn until_cleared(stage: &Stage, daemon: &mut Daemon) -> Result<()> {
     let begun = Instant::now();
     loop {
         daemon.alive(stage)?;
-        let status = stage.client().status(true).await?;
+        let status = stage.client().status(StatusFilter::ALL).await?;
         let is_left = |name: &str| stage.worktrees().join(name).exists();
         let mut landed = status
             .tasks
@@ -225,7 +225,7 @@ async fn land(stage: &Stage, daemon: &mut Daemon, names: &[String]) -> Result<Du
             .act(name, &TaskAction::Merge(MergeTask::default()))
             .await?;
     }
-    let mut seq = client.status(false).await?.seq;
+    let mut seq = client.status(StatusFilter::OPEN).await?.seq;
     let begun = Instant::now();
     client.freeze(&frozen(None)).await?;
     loop {

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use woodward_api::client::TaskAction;
-use woodward_api::{Approve, CreateTasks, FreezeQueue, OpenProject, StatusView, TaskDraft};
+use woodward_api::{
+    Approve, CreateTasks, FreezeQueue, OpenProject, StatusFilter, StatusView, TaskDraft,
+};
 use woodward_core::{State, StateKind};
 
 use super::history::History;
@@ -89,7 +91,7 @@ pub(super) async fn run(stage: &Stage, history: &History, how: How) -> Result<Ro
         }
     }
     let took = begun.elapsed();
-    let status = client.status(true).await?;
+    let status = client.status(StatusFilter::ALL).await?;
     let ended: BTreeMap<String, StateKind> = status
         .tasks
         .iter()

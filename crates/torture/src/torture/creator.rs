@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use fastrand::Rng;
 use tokio::task::JoinHandle;
-use woodward_api::{Code, CreateTasks, client::ClientError};
+use woodward_api::{Code, CreateTasks, StatusFilter, client::ClientError};
 use woodward_core::StateKind;
 
 use crate::script::Script;
@@ -49,7 +49,7 @@ async fn create(stage: &Stage, seed: u64, open: usize, enough: &AtomicBool) -> R
     let mut made: Vec<Script> = Vec::new();
     while !enough.load(Ordering::Acquire) {
         tokio::time::sleep(PAUSE).await;
-        let Ok(status) = stage.client().status(false).await else {
+        let Ok(status) = stage.client().status(StatusFilter::OPEN).await else {
             continue;
         };
         let working = |kind| !matches!(kind, StateKind::Failed | StateKind::Paused);

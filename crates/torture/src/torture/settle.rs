@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use woodward_api::StatusFilter;
 use woodward_core::StateKind;
 
 use super::storm::Storm;
@@ -28,7 +29,7 @@ pub(super) async fn until_quiet(storm: &mut Storm<'_>, scripts: &[Script]) -> Re
     narrate(&format!("calm; waiting for {} tasks", scripts.len()));
     loop {
         storm.daemon_lives()?;
-        let status = storm.stage().client().status(false).await?;
+        let status = storm.stage().client().status(StatusFilter::OPEN).await?;
         let open: Vec<_> = status
             .tasks
             .iter()

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use woodward_api::{Changed, StatusView};
+use woodward_api::{Changed, StatusFilter, StatusView};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
-use crate::render::status::status;
+use crate::render::status::{status, unlisted_note};
 use crate::session::Session;
 
 /// How long one request waits for a change; also how often ages are redrawn.
@@ -15,15 +15,23 @@ const POLL: Duration = Duration::from_secs(5);
 /// How long to wait for a daemon that went away.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How many tasks are listed unless a person asks for more.
+const LISTED_MAX: u32 = 100;
+
 /// What needs me, then what runs, then what waits
+///
+/// Lists the 100 most urgent tasks and counts the rest.
 #[derive(Debug, Default, Args)]
 #[command(
     before_help = "Examples:\n  woodward status\n  woodward status --watch            redraw on every change\n  woodward status --json | jq '.data.tasks[].name'"
 )]
 pub(crate) struct Status {
-    /// List finished tasks too
+    /// List finished tasks too, and however many there are
     #[arg(short, long)]
     all: bool,
+    /// List this many of the most urgent tasks
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
     /// Redraw on every change, until Ctrl-C
     #[arg(short, long, conflicts_with = "json")]
     watch: bool,
@@ -32,8 +40,9 @@ pub(crate) struct Status {
 impl Status {
     /// Does it.
     pub(crate) async fn run(self, session: &Session) -> Outcome {
+        let filter = self.filter();
         let view = session
-            .call(async |client| client.status(self.all).await)
+            .call(async |client| client.status(filter).await)
             .await?;
         if self.watch {
             return self.watch(session, view).await;
@@ -43,8 +52,19 @@ impl Status {
             for notice in &view.notices {
                 session.out.say(&format!("note: {notice}"));
             }
+            if let Some(rest) = unlisted_note(&view) {
+                session.out.say(&rest);
+            }
         }
         Ok(())
+    }
+
+    fn filter(&self) -> StatusFilter {
+        let limit = self.limit.or((!self.all).then_some(LISTED_MAX));
+        StatusFilter {
+            finished: self.all,
+            limit,
+        }
     }
 
     async fn watch(&self, session: &Session, first: StatusView) -> Outcome {
@@ -65,7 +85,7 @@ impl Status {
                         session.out.bell();
                     }
                     bells = Some(rung);
-                    match session.client().status(self.all).await {
+                    match session.client().status(self.filter()).await {
                         Ok(view) => view,
                         Err(error) if error.is_daemon_gone() => gone(view).await,
                         Err(error) => return Err(error.into()),

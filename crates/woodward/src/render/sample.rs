@@ -144,6 +144,7 @@ pub(crate) fn status() -> StatusView {
         now: NOW,
         seq: EventSeq(41),
         tasks: vec![asked, reviewed(), broken, busy, draft, landing],
+        unlisted: Default::default(),
         finished_hidden: 7,
         load: Load {
             running: 1,

@@ -33,7 +33,11 @@ impl Group {
     const ALL: [Self; 4] = [Self::NeedsYou, Self::Running, Self::Waiting, Self::Finished];
 
     const fn of(task: &TaskSummary) -> Self {
-        match task.attention.level {
+        Self::of_level(task.attention.level)
+    }
+
+    const fn of_level(level: Level) -> Self {
+        match level {
             Level::Working => Self::Running,
             Level::Waiting => Self::Waiting,
             Level::Done => Self::Finished,
@@ -86,14 +90,23 @@ pub(crate) fn status(view: &StatusView, look: Look) -> String {
             .iter()
             .filter(|t| Group::of(t) == group)
             .collect();
-        if tasks.is_empty() {
+        let unlisted = unlisted(view, group);
+        let total = tasks.len() + unlisted;
+        if total == 0 {
             continue;
         }
-        let heading = format!("{} ({})", group.heading(), tasks.len());
+        let heading = format!("{} ({total})", group.heading());
         answer += &format!("\n{}\n", look.paint(Tone::Strong, &heading));
         for task in tasks {
             answer += &table.rows(task, group);
         }
+        if unlisted > 0 {
+            let line = format!("  … {unlisted} more");
+            answer += &format!("{}\n", look.paint(Tone::Faint, &line));
+        }
+    }
+    if let Some(note) = unlisted_note(view) {
+        answer += &format!("\n{}\n", look.paint(Tone::Faint, &note));
     }
     if view.finished_hidden > 0 {
         let hidden = count(view.finished_hidden.into(), "finished task");
@@ -101,6 +114,22 @@ pub(crate) fn status(view: &StatusView, look: Look) -> String {
         answer += &format!("\n{}\n", look.paint(Tone::Faint, &line));
     }
     answer
+}
+
+/// How many tasks of a group are not listed.
+fn unlisted(view: &StatusView, group: Group) -> usize {
+    let levels = view.unlisted.iter();
+    let of_group = levels.filter(|(level, _)| Group::of_level(**level) == group);
+    of_group.map(|(_, count)| *count as usize).sum()
+}
+
+/// That tasks are not listed, and how to see them; `None` if all are.
+pub(crate) fn unlisted_note(view: &StatusView) -> Option<String> {
+    let unlisted: u32 = view.unlisted.values().sum();
+    (unlisted > 0).then(|| {
+        let hidden = count(unlisted.into(), "less urgent task");
+        format!("{hidden} not listed: {}", NextCommand::StatusAll)
+    })
 }
 
 fn headline(view: &StatusView, look: Look) -> String {
@@ -316,6 +345,30 @@ mod tests {
 
         7 finished tasks not shown: woodward status --all
         "#);
+    }
+
+    #[test]
+    fn tasks_that_are_not_listed_are_counted() {
+        let mut view = sample::status();
+        view.tasks.truncate(1);
+        view.finished_hidden = 0;
+        view.unlisted = [(Level::Broken, 2), (Level::Waiting, 40)].into();
+        assert_snapshot!(status(&view, Look::PLAIN), @r#"
+        shop on main · 1 of 4 running · 1 of 5 in review
+        note: woodward.yaml of main is not committed yet
+
+        Needs you (3)
+          e2e-tests  waiting      2m  mine
+            the agent asks: Which of the two databases that the project knows should th…
+            ↳ woodward answer e2e-tests
+          … 2 more
+
+        Waiting (40)
+          … 40 more
+
+        42 less urgent tasks not listed: woodward status --all
+        "#);
+        assert_eq!(status(&view, Look::PIPED).lines().count(), 1);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! What starts when: limits, priorities, and tasks that come after others.
 
+use woodward_api::StatusView;
+use woodward_core::attention::Level;
+
 use crate::scene::Scene;
 
 #[test]
@@ -86,6 +89,29 @@ fn tasks_created_together_start_and_are_listed_in_their_order() {
     }
     let order = std::fs::read_to_string(scene.mark("order")).unwrap();
     assert_eq!(order.lines().collect::<Vec<_>>(), names);
+}
+
+#[test]
+fn of_many_tasks_the_most_urgent_are_listed_and_the_rest_is_counted() {
+    let scene = Scene::new("");
+    scene.create("urgent", "echo 1 > x\nexit 0");
+    scene.ok(&["create", "t1", "t2", "t3"]);
+    scene.wait("urgent", "review");
+    let ran = scene.ok(&["status", "--limit", "2"]);
+    let names: Vec<&str> = ran
+        .stdout
+        .lines()
+        .filter_map(|line| line.split('\t').nth(1))
+        .collect();
+    assert_eq!(names, ["urgent", "t1"], "{ran:#?}");
+    let note = "2 less urgent tasks not listed: woodward status --all";
+    assert!(ran.stderr.contains(note), "{ran:#?}");
+    let view: StatusView = scene.json(&["status", "-n", "2"]);
+    assert_eq!(view.unlisted, [(Level::Waiting, 2)].into());
+    let all = scene.ok(&["status", "--all"]);
+    assert_eq!(all.stdout.lines().count(), 4, "{all:#?}");
+    assert!(!all.stderr.contains("not listed"), "{all:#?}");
+    scene.refused(&["status", "--limit", "0"], 2, &["0", "--limit"]);
 }
 
 #[test]

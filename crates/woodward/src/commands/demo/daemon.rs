@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use woodward_api::client::{Client, TaskAction};
-use woodward_api::{CancelTask, Health};
+use woodward_api::{CancelTask, Health, StatusFilter};
 use woodward_engine::paths::Paths;
 
 use super::place::Place;
@@ -124,7 +124,7 @@ impl Daemon {
     }
 
     async fn cancel_all(&self) {
-        let Ok(view) = self.client.status(false).await else {
+        let Ok(view) = self.client.status(StatusFilter::OPEN).await else {
             return;
         };
         for task in view.tasks {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use woodward_api::client::{Client, LogQuery, TaskAction};
-use woodward_api::{Answer, MergeTask, QuestionView, TaskSummary};
+use woodward_api::{Answer, MergeTask, QuestionView, StatusFilter, TaskSummary};
 use woodward_core::StateKind;
 use woodward_core::attention::Level;
 
@@ -71,7 +71,7 @@ impl<'a> Person<'a> {
 
     async fn stay(&mut self) -> Outcome {
         loop {
-            let view = self.client.status(true).await?;
+            let view = self.client.status(StatusFilter::ALL).await?;
             for task in &view.tasks {
                 self.look_at(task).await?;
             }
