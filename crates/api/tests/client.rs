@@ -1,5 +1,6 @@
 //! The client against a listener that answers with prepared bytes.
 
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -121,6 +122,39 @@ async fn whoever_listens_no_more_was_not_asked() {
     );
     let error = result.expect_err("it was asked, and ended");
     assert!(matches!(error, ClientError::Lost { .. }), "{error}");
+}
+
+/// Greets so many callers, and is gone for each of them a moment later.
+fn greet_and_leave(listener: &std::os::unix::net::UnixListener, callers: usize) {
+    for (number, stream) in listener.incoming().take(callers).enumerate() {
+        let mut stream = stream.expect("a caller");
+        let read = stream.read(&mut [0; 65_536]).expect("a greeting");
+        assert_ne!(read, 0, "a greeting");
+        stream.write_all(HELLO).expect("a caller that stays");
+        // Each time it is gone a little later: before the request is sent, meanwhile, or afterwards.
+        let spins = number % 100 * 20;
+        (0..spins).for_each(|_| std::hint::spin_loop());
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_killed_after_its_greeting_is_not_waited_for() {
+    let place = place();
+    let listener = std::os::unix::net::UnixListener::bind(&place.socket).expect("a free place");
+    const CALLERS: usize = 3_000;
+    let daemon = std::thread::spawn(move || greet_and_leave(&listener, CALLERS));
+    let client = Client::new(&place.socket, "/");
+    let patience = Duration::from_secs(60);
+    let calls = async {
+        for _ in 0..CALLERS {
+            let error = client.health(patience).await.expect_err("nobody answers");
+            assert!(error.is_daemon_gone(), "{error}");
+        }
+    };
+    // A caller who waits in vain waits for all of its patience.
+    let all = tokio::time::timeout(patience, calls).await;
+    all.expect("each of them fails at once");
+    daemon.join().expect("it greeted everybody");
 }
 
 #[tokio::test]

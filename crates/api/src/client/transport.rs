@@ -159,7 +159,6 @@ enum Broken {
 }
 
 async fn roundtrip(stream: UnixStream, call: Call) -> Result<(StatusCode, Bytes), Broken> {
-    let lost = |error: hyper::Error| Broken::Lost(error.to_string());
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .map_err(Broken::Ungreeted)?;
@@ -169,11 +168,17 @@ async fn roundtrip(stream: UnixStream, call: Call) -> Result<(StatusCode, Bytes)
         call.target.path + &call.target.query,
         call.body,
     )?;
+    // A request that the connection has not begun to send is cancelled when that ends.
+    let unsent_or_lost = |error: hyper::Error| match error.is_canceled() {
+        true => Broken::Ungreeted(error),
+        false => Broken::Lost(error.to_string()),
+    };
     let exchange = async {
         let greeted = sender.send_request(greeting).await;
         greeted.map_err(Broken::Ungreeted)?;
         sender.ready().await.map_err(Broken::Ungreeted)?;
-        let response = sender.send_request(request).await.map_err(lost)?;
+        let response = sender.send_request(request).await;
+        let response = response.map_err(unsent_or_lost)?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX)
             .collect()
@@ -187,13 +192,17 @@ async fn roundtrip(stream: UnixStream, call: Call) -> Result<(StatusCode, Bytes)
             })?;
         Ok((status, body.to_bytes()))
     };
-    // The connection is driven here, not by a task of its own: dropping the request drops it too.
+    // The connection is driven here, not by a task of its own: dropping the request drops it too. It is
+    // dropped when it has ended: until then, a request that it has not taken waits for it.
+    let connection = async move {
+        let _ = connection.await;
+    };
     tokio::pin!(exchange);
     tokio::pin!(connection);
     tokio::select! {
         biased;
         answer = &mut exchange => answer,
-        _ = &mut connection => exchange.await,
+        () = &mut connection => exchange.await,
     }
 }
 
