@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -20,6 +21,11 @@ use crate::gate::content::digest;
 use crate::project::Project;
 use crate::setup::{self, Setup};
 use crate::{files, gate, run_env};
+
+/// For so long after its first use of a project's directories, an engine does not end the gates that an
+/// earlier engine has started there: their tasks are about to take them up.
+const TAKE_UP_MAX: Duration = Duration::from_secs(30);
+const TAKE_UP_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a directory is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +76,7 @@ impl Use {
 pub(super) struct Pool {
     free: std::sync::Mutex<Vec<usize>>,
     permits: Arc<Semaphore>,
+    first_used: Instant,
 }
 
 impl Pool {
@@ -78,6 +85,7 @@ impl Pool {
             // The first is taken first: its caches are the warmest.
             free: std::sync::Mutex::new((1..=count).rev().collect()),
             permits: Arc::new(Semaphore::new(count)),
+            first_used: Instant::now(),
         }
     }
 }
@@ -163,27 +171,51 @@ pub(crate) async fn turn(inner: &Inner, project: &Project, use_: Use, job: &Path
         let pool = places.entry((project.id(), use_));
         Arc::clone(pool.or_insert_with(|| Arc::new(Pool::new(use_.count()))))
     };
-    let permit = Arc::clone(&pool.permits).acquire_owned().await;
-    let permit = permit.map_err(|_| EngineError::interrupted())?;
-    let number = {
-        let mut free = pool.free.lock().unwrap_or_else(|e| e.into_inner());
-        let user = |number: &usize| User::load(inner, project, &use_.name(*number));
-        let users: Vec<Option<User>> = free.iter().map(user).collect();
-        let own = |user: &Option<User>| user.as_ref().is_some_and(|user| user.job == *job);
-        let idle = |user: &Option<User>| user.as_ref().is_none_or(|it| !gate::is_running(&it.job));
-        let best = users.iter().rposition(own);
-        let best = best.or_else(|| users.iter().rposition(idle));
-        match best {
-            Some(at) => free.remove(at),
-            None => free.pop().unwrap_or(1),
-        }
+    let occupancy = |number: &usize| match User::load(inner, project, &use_.name(*number)) {
+        Some(user) if user.job == *job => Occupancy::Own,
+        Some(user) if gate::is_running(&user.job) => Occupancy::Running,
+        _ => Occupancy::Idle,
     };
-    Ok(Held {
-        name: use_.name(number),
-        number,
-        pool,
-        _permit: permit,
-    })
+    loop {
+        let permit = Arc::clone(&pool.permits).acquire_owned().await;
+        let permit = permit.map_err(|_| EngineError::interrupted())?;
+        let number = {
+            let mut free = pool.free.lock().unwrap_or_else(|e| e.into_inner());
+            let found: Vec<Occupancy> = free.iter().map(occupancy).collect();
+            let may_end_gates = pool.first_used.elapsed() > TAKE_UP_MAX;
+            choose(&found, may_end_gates).map(|at| free.remove(at))
+        };
+        if let Some(number) = number {
+            return Ok(Held {
+                name: use_.name(number),
+                number,
+                pool,
+                _permit: permit,
+            });
+        }
+        // Those whose gates run there need the permit to take them up.
+        drop(permit);
+        tokio::time::sleep(TAKE_UP_PAUSE).await;
+    }
+}
+
+/// What is going on in a directory that this engine does not use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occupancy {
+    /// The job that wants a directory has used it before.
+    Own,
+    Idle,
+    /// Gates of another job run there, which an earlier engine has started.
+    Running,
+}
+
+/// The directory to take, by its position among the free ones. The last ones are taken first.
+fn choose(free: &[Occupancy], may_end_gates: bool) -> Option<usize> {
+    let last = |wanted| free.iter().rposition(|found| *found == wanted);
+    let running = || last(Occupancy::Running).filter(|_| may_end_gates);
+    last(Occupancy::Own)
+        .or_else(|| last(Occupancy::Idle))
+        .or_else(running)
 }
 
 /// A clean checkout of `commit`, in the directory that is held, for the gates of `job`, set up as the
@@ -199,7 +231,13 @@ pub(crate) async fn checkout(
 ) -> Result<Place> {
     let path = project.worktrees().join(".gates").join(&held.name);
     match User::load(inner, project, &held.name) {
-        Some(user) if user.job != job => gate::stop_all(&user.job).await?,
+        Some(user) if user.job != job => {
+            if gate::is_running(&user.job) {
+                let (place, job) = (path.display(), user.job.display());
+                tracing::info!(%place, %job, "gates that an earlier engine has started are ended");
+            }
+            gate::stop_all(&user.job).await?;
+        }
         // Nothing is changed under the feet of a gate that runs.
         Some(user) if user.ready && gate::is_running(job) => {
             return Ok(Place { path, _held: held });
@@ -328,6 +366,16 @@ async fn what_it_depends_on(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gates_of_an_earlier_engine_are_only_ended_when_their_tasks_had_time_to_take_them_up() {
+        use Occupancy::{Idle, Own, Running};
+        assert_eq!(choose(&[Own, Idle, Running], false), Some(0));
+        assert_eq!(choose(&[Running, Idle, Idle, Running], false), Some(2));
+        assert_eq!(choose(&[Running, Running], false), None);
+        assert_eq!(choose(&[Running, Running], true), Some(1));
+        assert_eq!(choose(&[Idle, Running], true), Some(0));
+    }
 
     #[tokio::test]
     async fn an_old_copy_goes_but_nothing_that_a_link_leads_to() {

@@ -78,7 +78,7 @@ fn a_look_at_a_task_goes_on_without_its_daemon_and_finds_its_files() {
     scene.create("two", &script("two"));
     until_looks(&scene, 2);
     scene.kill_daemon();
-    // When a new one is that far, the next daemon has long taken up the others.
+    // It waits for a directory until the next daemon has taken up the others.
     scene.create("late", &script("late"));
     scene.until("it is verified", || {
         scene.task("late").state.as_str() == "verifying"
@@ -87,7 +87,56 @@ fn a_look_at_a_task_goes_on_without_its_daemon_and_finds_its_files() {
     scene.wait("one", "review");
     scene.wait("two", "review");
     scene.wait("late", "review");
-    assert_eq!(looks(&scene), 3, "none was begun anew");
+    let log = scene.daemon.log_tail();
+    assert_eq!(looks(&scene), 3, "none was begun anew: {log}");
+}
+
+/// Puts a git on the daemon's search path that takes a second in the worktrees of tasks called t0, t1, …
+/// once the mark `slow-git` is there.
+fn set_slow_git(scene: &mut Scene) {
+    let path = std::env::var("PATH").expect("a search path");
+    let mut directories = std::env::split_paths(&path);
+    let git = directories.find(|directory| directory.join("git").is_file());
+    let git = git.expect("git is there").join("git");
+    let script = format!(
+        "#!/bin/sh\n[ -e '{}' ] && case \"$PWD $*\" in *'{}'[0-9]*) sleep 1 ;; esac\nexec '{}' \"$@\"\n",
+        scene.mark("slow-git").display(),
+        scene.worktree("t").display(),
+        git.display()
+    );
+    let slow = scene.repo.around().join("slow-git");
+    std::fs::create_dir(&slow).expect("a new directory");
+    woodward_testkit::write_program(&slow.join("git"), &script);
+    let path = format!("{}:{path}", slow.display());
+    scene.daemon.set("PATH", path);
+}
+
+#[test]
+fn a_look_that_is_taken_up_late_is_not_ended_for_the_sake_of_another() {
+    let mut scene = scene();
+    scene.repo.commit("slow", &[("slow", "")]);
+    scene.ok(&["down"]);
+    set_slow_git(&mut scene);
+    let script = |name: &str| format!("echo {name} > {name}.txt; echo {name} > cache; exit 0");
+    // As many as there are directories, so that there is none for the last task.
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let names: Vec<String> = (0..cores.clamp(2, 8)).map(|n| format!("t{n}")).collect();
+    for name in &names {
+        scene.create(name, &script(name));
+    }
+    until_looks(&scene, names.len());
+    scene.kill_daemon();
+    scene.give("slow-git");
+    scene.create("last", &script("last"));
+    scene.until("it is verified", || {
+        scene.task("last").state.as_str() == "verifying"
+    });
+    scene.give("go");
+    for name in names.iter().map(String::as_str).chain(["last"]) {
+        scene.wait(name, "review");
+    }
+    let log = scene.daemon.log_tail();
+    assert_eq!(looks(&scene), names.len() + 1, "none was begun anew: {log}");
 }
 
 #[test]
