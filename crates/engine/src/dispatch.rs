@@ -42,7 +42,7 @@ async fn claim_in(inner: &Arc<Inner>, project: &Project) -> Result<()> {
     let tasks = if must_be_seen {
         inner.open_tasks(project.id()).await?
     } else {
-        Vec::new()
+        Arc::default()
     };
     let waiting = foresee::waiting(inner, project, &config, &tasks).await?;
     let seen = || tasks.iter().map(|task| task.id).collect();

@@ -18,7 +18,7 @@ use woodward_core::lease::LeaseTiming;
 use woodward_core::{
     Actor, Epoch, Event, Fact, ProjectId, Task, TaskId, Timestamp, Transition, WorkerId,
 };
-use woodward_store::{Activity, Due, PostgresStore, SqliteStore, Store, StoreError, TaskFilter};
+use woodward_store::{Activity, Due, PostgresStore, SqliteStore, Store, StoreError};
 
 use crate::agent::available::Waits;
 use crate::agent::price::{self, Prices};
@@ -41,6 +41,7 @@ use crate::radar::Radar;
 use crate::start;
 use crate::supervise::{Pool, Program};
 use crate::tail::Tail;
+use crate::task_cache::TaskCache;
 
 /// How long a refused or unreachable database is left alone.
 const STORE_RETRY: Duration = Duration::from_millis(100);
@@ -141,6 +142,8 @@ pub(crate) struct Inner {
     /// Whoever starts a run under a budget: what one reserves, the next one must see.
     pub(crate) budget: tokio::sync::Mutex<()>,
     pub(crate) evidence: Book,
+    /// Open tasks as they were last read.
+    pub(crate) task_cache: TaskCache,
     /// Tasks that wait for room on a disk.
     pub(crate) disks: DiskWaits,
     pub(crate) tail: Tail,
@@ -198,6 +201,7 @@ impl Engine {
         let jobs_pipe = options.paths.state().join("jobs");
         let inner = Arc::new(Inner {
             budget: tokio::sync::Mutex::new(()),
+            task_cache: TaskCache::default(),
             evidence: Book::new(options.paths.state().join("evidence")),
             disks: DiskWaits::default(),
             git: Door::new(options.paths.digest()),
@@ -315,36 +319,6 @@ impl Inner {
             Err(error) => {
                 tracing::debug!(%error, "what is due can't be read now");
                 READ_RETRY
-            }
-        }
-    }
-
-    /// All open tasks of a project.
-    pub(crate) async fn open_tasks(&self, project: ProjectId) -> Result<Vec<Task>> {
-        self.pages_of_tasks(project, true).await
-    }
-
-    /// All tasks of a project that are not archived.
-    pub(crate) async fn all_tasks(&self, project: ProjectId) -> Result<Vec<Task>> {
-        self.pages_of_tasks(project, false).await
-    }
-
-    async fn pages_of_tasks(&self, project: ProjectId, open_only: bool) -> Result<Vec<Task>> {
-        let mut tasks: Vec<Task> = Vec::new();
-        loop {
-            let page = self
-                .store
-                .load_tasks(TaskFilter {
-                    project: Some(project),
-                    open_only,
-                    after: tasks.last().map(|task| task.id),
-                    ..TaskFilter::default()
-                })
-                .await?;
-            let done = page.len() < woodward_store::PAGE_MAX as usize;
-            tasks.extend(page);
-            if done {
-                return Ok(tasks);
             }
         }
     }

@@ -39,6 +39,8 @@ mod start;
 pub mod supervise;
 mod tail;
 mod targets;
+mod task_cache;
+mod task_lists;
 mod words;
 mod worktree_trust;
 

@@ -88,6 +88,8 @@ pub struct TaskFilter {
     pub open_only: bool,
     /// Only those held by this worker.
     pub holder: Option<WorkerId>,
+    /// Only those of this name: at most one open one, and finished ones.
+    pub name: Option<TaskName>,
     /// Only those with a greater id: the last one of the page before.
     pub after: Option<TaskId>,
     /// At most so many; capped at [`PAGE_MAX`].

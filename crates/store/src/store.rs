@@ -12,7 +12,7 @@ use woodward_core::landing::Intent;
 use woodward_core::lease::{Lease, Resource};
 use woodward_core::{
     Actor, Effect, Event, EventSeq, IntentId, MessageId, Millis, Note, Policy, ProjectId, Task,
-    TaskId, TaskName, Timestamp, Transition, WorkerId,
+    TaskId, TaskName, Timestamp, Transition, Version, WorkerId,
 };
 
 use crate::activity::Activity;
@@ -53,6 +53,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// A page of tasks that are not archived, by id.
     async fn load_tasks(&self, filter: TaskFilter) -> Result<Vec<Task>>;
+
+    /// The versions of a page of a project's open tasks, by id. A task is unchanged while its version is.
+    async fn load_open_versions(
+        &self,
+        project: ProjectId,
+        after: Option<TaskId>,
+    ) -> Result<Vec<(TaskId, Version)>>;
 
     /// How many finished tasks of a project are not archived.
     async fn count_finished(&self, project: ProjectId) -> Result<u64>;
@@ -354,6 +361,15 @@ impl<B: Backend> Store for B {
 
     async fn load_tasks(&self, filter: TaskFilter) -> Result<Vec<Task>> {
         self.perform(tasks::LoadTasks(filter)).await
+    }
+
+    async fn load_open_versions(
+        &self,
+        project: ProjectId,
+        after: Option<TaskId>,
+    ) -> Result<Vec<(TaskId, Version)>> {
+        self.perform(tasks::LoadOpenVersions { project, after })
+            .await
     }
 
     async fn count_finished(&self, project: ProjectId) -> Result<u64> {

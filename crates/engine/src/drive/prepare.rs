@@ -297,8 +297,7 @@ impl Driver {
     /// one before it was given up. A new one must not be taken for it.
     async fn await_removals(&self, scene: &Scene) -> Result<()> {
         let Scene { task, project, .. } = scene;
-        let mut namesakes = self.inner.all_tasks(project.id()).await?;
-        namesakes.retain(|other| other.name == task.name);
+        let namesakes = self.inner.namesakes(project.id(), &task.name).await?;
         let removed = async {
             for namesake in &namesakes {
                 while !effects::is_tidied(&self.inner, namesake.id).await? {

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use woodward_core::notice::{Notice, notice_of};
-use woodward_core::task::all_done;
-use woodward_core::{EventSeq, Fact, ProjectId, State, TaskId};
-use woodward_store::{CursorMove, LogEntry, LoggedEvent, RecordEntries, StoreError, TaskFilter};
+use woodward_core::{EventSeq, Fact, ProjectId, TaskId};
+use woodward_store::{CursorMove, LogEntry, LoggedEvent, RecordEntries, StoreError};
 
 use crate::engine::Inner;
 use crate::error::Result;
@@ -22,8 +21,6 @@ const CURSOR: &str = "notices";
 const PAGE: u32 = 200;
 /// How long a cursor that only passed by what nobody is told may stay unwritten.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
-/// How many open tasks are read to find one that is begun.
-const OPEN_READ: u32 = 4;
 const TROUBLE: Duration = Duration::from_secs(1);
 
 /// Where it never ran before, what happened until now is not news.
@@ -148,28 +145,10 @@ async fn notices(inner: &Inner, events: &[LoggedEvent]) -> Result<Vec<Notice>> {
         }
     }
     for project in finished {
-        if has_begun_tasks(inner, project).await? {
-            continue;
-        }
-        let tasks = inner.all_tasks(project).await?;
-        notices.extend(all_done(&tasks).map(Notice::all_done));
+        let last = inner.all_done(project).await?;
+        notices.extend(last.as_ref().map(Notice::all_done));
     }
     Ok(notices)
-}
-
-/// Whether a project has a task that is begun and not finished. Asked for each task that finishes, so it
-/// reads only the first ones.
-async fn has_begun_tasks(inner: &Inner, project: ProjectId) -> Result<bool> {
-    let open = inner
-        .store
-        .load_tasks(TaskFilter {
-            project: Some(project),
-            open_only: true,
-            limit: Some(OPEN_READ),
-            ..TaskFilter::default()
-        })
-        .await?;
-    Ok(open.iter().any(|task| !matches!(task.state, State::Draft)))
 }
 
 /// Whether a fact can bring a task to where a person is told.

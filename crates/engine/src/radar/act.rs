@@ -61,7 +61,7 @@ pub(super) async fn act(inner: &Arc<Inner>, project: &Arc<Project>, now: &Publis
         work.warn(first, second, verdict, &evidence, true).await?;
         work.warn(second, first, verdict, &evidence, false).await?;
     }
-    for task in &tasks {
+    for task in tasks.iter() {
         let may_be_held = policy == ConflictPolicy::Hold;
         if is_held(task) && !(may_be_held && work.is_still_behind(task, now, find)) {
             work.let_go(task).await?;

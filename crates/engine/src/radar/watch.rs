@@ -128,13 +128,12 @@ impl Watch {
         news: bool,
     ) -> Result<bool> {
         if news || force {
-            let mut tasks = inner.open_tasks(project.id()).await?;
-            tasks.retain(|task| {
-                let ours =
-                    |worktree: &woodward_core::task::Worktree| worktree.worker == inner.worker;
-                task.worktree.as_ref().is_some_and(ours)
-            });
-            self.tasks = tasks;
+            let tasks = inner.open_tasks(project.id()).await?;
+            let is_here = |task: &&Task| {
+                let worktree = task.worktree.as_ref();
+                worktree.is_some_and(|worktree| worktree.worker == inner.worker)
+            };
+            self.tasks = tasks.iter().filter(is_here).cloned().collect();
         }
         let mut groups: BTreeMap<String, Vec<&Task>> = BTreeMap::new();
         for task in &self.tasks {

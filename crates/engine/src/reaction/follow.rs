@@ -11,7 +11,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use woodward_core::reaction::{Hand, Occurrence, Trigger, may_matter, of_event};
 use woodward_core::step::replay;
-use woodward_core::task::all_done;
 use woodward_core::{Event, EventSeq, Fact, ProjectId, State, Task, TaskId, Timestamp, Version};
 use woodward_store::{CursorMove, LogEntry, LoggedEvent, RecordEntries, StoreError};
 
@@ -346,9 +345,8 @@ async fn occurrences(
         .collect();
     let finished = |task: &Task| task.state.kind().is_finished();
     if finished(after) && !finished(before) {
-        let tasks = inner.all_tasks(project.id()).await?;
         // Whichever of them is looked at, the one that finished last is the same.
-        if let Some(last) = all_done(&tasks) {
+        if let Some(last) = inner.all_done(project.id()).await? {
             let occurrence = Occurrence {
                 trigger: Trigger::AllDone,
                 head: None,

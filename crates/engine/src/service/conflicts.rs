@@ -197,6 +197,9 @@ impl Engine {
         config: &Config,
         tasks: &[Task],
     ) -> HashMap<TaskId, String> {
+        if config.conflicts.policy != ConflictPolicy::Serialise {
+            return HashMap::new();
+        }
         let open: Vec<Task> = tasks
             .iter()
             .filter(|task| !task.state.kind().is_finished())
@@ -249,8 +252,10 @@ impl Engine {
         let unknown = all.iter().filter(|(.., reach)| reach.is_empty());
         let unknown = unknown.map(|(name, ..)| name.clone()).collect();
         let new = all.len();
-        let mut open = self.inner.open_tasks(project.id()).await?;
-        open.retain(|task| !matches!(task.state.kind(), StateKind::Draft | StateKind::Failed));
+        let open = self.inner.open_tasks(project.id()).await?;
+        let is_idle =
+            |task: &Task| matches!(task.state.kind(), StateKind::Draft | StateKind::Failed);
+        let open: Vec<Task> = open.iter().filter(|task| !is_idle(task)).cloned().collect();
         let mut reaches = foresee::reaches(&self.inner, &project, &config, &open).await?;
         for task in open {
             if let Some(reach) = reaches.remove(&task.id) {

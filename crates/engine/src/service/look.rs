@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use woodward_agents::Ending;
@@ -56,13 +57,13 @@ impl Engine {
             Ok(config) => config,
             Err(error) => {
                 notices.push(format!("nothing new starts: {error}"));
-                std::sync::Arc::default()
+                Arc::default()
             }
         };
         let seq = self.inner.tail.now();
         let (tasks, finished) = if filter.finished {
             let tasks = self.all_tasks(project.id()).await?;
-            (tasks, 0)
+            (Arc::new(tasks), 0)
         } else {
             let tasks = self.inner.open_tasks(project.id()).await?;
             let finished = self.inner.store.count_finished(project.id()).await?;
@@ -73,7 +74,7 @@ impl Engine {
         let archived = archived.iter().map(|task| (task.id, &task.name));
         others.names.extend(archived);
         others.queue = self.places(&project).await?;
-        for task in &tasks {
+        for task in tasks.iter() {
             let known = self.inner.evidence.of(task.id);
             others.risks.insert(task.id, known.risks);
             if let Some(wait) = known.provider_wait {
@@ -83,7 +84,7 @@ impl Engine {
         others.behind = self.held_reasons(&project, &config, &tasks).await;
         let now = clock::now();
         let mut load = woodward_core::schedule::Load::default();
-        for task in &tasks {
+        for task in tasks.iter() {
             load.count(task.state.kind());
         }
         let limits = config.limits();

@@ -323,6 +323,18 @@ pub(super) async fn listings_are_filtered_and_paged(store: Arc<dyn Store>) {
         ..TaskFilter::default()
     };
     assert_eq!(list(mine).await, [claimed]);
+    let named = TaskFilter {
+        name: Some("task-4".parse().expect("a name")),
+        ..TaskFilter::default()
+    };
+    let named: Vec<TaskId> = list(named).await.iter().map(|task| task.id).collect();
+    assert_eq!(named, [ids[4].id]);
+    let versions = list(open.clone()).await;
+    let versions: Vec<_> = versions.iter().map(|t| (t.id, t.version)).collect();
+    let page = |after| world.store.load_open_versions(world.project, after);
+    assert_eq!(page(None).await.expect("lists"), versions);
+    let after = page(Some(versions[1].0)).await;
+    assert_eq!(after.expect("lists"), versions[2..]);
     let mut paged = Vec::new();
     loop {
         let page = list(TaskFilter {

@@ -1,6 +1,6 @@
 //! Looking at tasks.
 
-use woodward_core::{Epoch, ProjectId, Task, TaskId, TaskName};
+use woodward_core::{Epoch, ProjectId, Task, TaskId, TaskName, Version};
 
 use crate::conn::{Conn, Op, Param, Row};
 use crate::error::{Result, StoreError};
@@ -142,7 +142,8 @@ impl Op for LoadTasks {
                  AND (CAST($2 AS bigint) = 0 OR project = $3)
                  AND (CAST($4 AS bigint) = 0 OR holder = $5)
                  AND (CAST($6 AS bigint) = 0 OR state NOT IN ('landed', 'cancelled', 'superseded'))
-                 ORDER BY id LIMIT $7",
+                 AND (CAST($7 AS bigint) = 0 OR name = $8)
+                 ORDER BY id LIMIT $9",
                 &[
                     Param::Id(from),
                     Param::Int(i64::from(filter.project.is_some())),
@@ -150,11 +151,40 @@ impl Op for LoadTasks {
                     Param::Int(i64::from(filter.holder.is_some())),
                     Param::opt_id(filter.holder),
                     Param::Int(i64::from(filter.open_only)),
+                    Param::Int(i64::from(filter.name.is_some())),
+                    Param::opt_text(filter.name.as_ref().map(TaskName::as_str)),
                     limit.into(),
                 ],
             )
             .await?;
         rows.iter().map(|row| read(row, 0)).collect()
+    }
+}
+
+/// The versions of a page of a project's open tasks, by id.
+#[derive(Debug)]
+pub(crate) struct LoadOpenVersions {
+    pub(crate) project: ProjectId,
+    pub(crate) after: Option<TaskId>,
+}
+
+impl Op for LoadOpenVersions {
+    type Out = Vec<(TaskId, Version)>;
+    const READ: bool = true;
+
+    async fn run<C: Conn>(&self, conn: &mut C, _again: bool) -> Result<Vec<(TaskId, Version)>> {
+        let from = self.after.map_or_else(uuid::Uuid::nil, TaskId::as_uuid);
+        let rows = conn
+            .query(
+                "SELECT id, version FROM tasks WHERE project = $1
+                 AND state NOT IN ('landed', 'cancelled', 'superseded') AND id > $2
+                 ORDER BY id LIMIT $3",
+                &[self.project.into(), Param::Id(from), PAGE_MAX.into()],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| Ok((TaskId::new(row.id(0)?), Version(row.unsigned(1)?))))
+            .collect()
     }
 }
 

@@ -37,7 +37,7 @@ impl Engine {
     async fn cut_off(&self, project: &Project) -> Result<Vec<Check>> {
         let paths = &self.inner.options.paths;
         let mut checks = Vec::new();
-        for task in self.inner.open_tasks(project.id()).await? {
+        for task in self.inner.open_tasks(project.id()).await?.iter() {
             let runs = self.inner.store.load_runs(task.id).await?;
             let Some(last) = runs.last() else {
                 continue;
