@@ -28,6 +28,7 @@ mod message;
 mod object;
 mod own_ref;
 mod person;
+mod person_cache;
 mod place;
 mod reflog;
 mod regenerate;

@@ -11,7 +11,8 @@ use std::path::Path;
 use woodward_core::{CommitId, Timestamp, TreeId};
 
 use super::error::{At, GitError};
-use super::message::{Signature, git_date, signed};
+use super::message::{Signature, git_date};
+use super::object::NewCommit;
 use super::repo::{Repo, batch_check, parse};
 use super::rescue::Rescue;
 use super::worktree::admin::{Mark, dot_git, replace, unique};
@@ -171,16 +172,21 @@ impl Repo {
                 .await?,
         )?;
         let made = if tree != found.head_tree || !merging.is_empty() {
-            let mut git = self.git(["commit-tree", tree.as_str(), "-p", found.head.as_str()]);
-            for parent in merging.iter().filter(|parent| **parent != found.head) {
-                git = git.arg("-p").arg(parent.as_str());
+            let others = merging.iter().filter(|parent| **parent != found.head);
+            let parents: Vec<&CommitId> = [&found.head].into_iter().chain(others).collect();
+            let (tree, date) = (TreeId::from(tree.clone()), git_date(with.now));
+            let new = NewCommit {
+                tree: &tree,
+                parents: &parents,
+                author: (&with.author, &date),
+                committer: (&with.author, &date),
+                message: &with.message,
+            };
+            let made = self.write_commit(&new).await?;
+            match merging.is_empty() {
+                true => self.learn_own(&made, &tree, &found.head),
+                false => self.learn(&made, &tree, None),
             }
-            let date = git_date(with.now);
-            let git = signed(git, (&with.author, &date), (&with.author, &date));
-            let made = git.stdin(with.message.as_str()).durable().text().await?;
-            let made = parse("commit-tree", &made)?;
-            let parents = merging.is_empty().then(|| vec![found.head.clone()]);
-            self.learn(&made, &TreeId::from(tree.clone()), parents);
             Some(made)
         } else {
             None

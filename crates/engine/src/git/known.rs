@@ -11,7 +11,8 @@ use woodward_core::{CommitId, TreeId};
 use super::follow::Change;
 use super::repo::Repo;
 
-const COMMITS_MAX: usize = 4_096;
+/// Commits of one generation. When it is full, the one before it is forgotten.
+const GENERATION_MAX: usize = 1_024;
 /// How far back a history is followed by what is known.
 const STEPS_MAX: u32 = 256;
 /// How many comparisons of two commits are kept, and the most changes that one of them may have.
@@ -21,8 +22,28 @@ const CHANGES_MAX: usize = 10_000;
 /// What was learned of a repository's commits.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    commits: Mutex<HashMap<CommitId, Facts>>,
+    commits: Mutex<Commits>,
     compared: Mutex<Vec<Compared>>,
+}
+
+/// The commits of the last two generations, so that those learned last are never forgotten.
+#[derive(Debug, Default)]
+struct Commits {
+    recent: HashMap<CommitId, Facts>,
+    earlier: HashMap<CommitId, Facts>,
+}
+
+impl Commits {
+    fn get(&self, commit: &CommitId) -> Option<&Facts> {
+        self.recent.get(commit).or_else(|| self.earlier.get(commit))
+    }
+
+    fn insert(&mut self, commit: CommitId, facts: Facts) {
+        if self.recent.len() >= GENERATION_MAX {
+            self.earlier = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(commit, facts);
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -30,6 +51,8 @@ struct Facts {
     tree: TreeId,
     /// `None`: nobody has asked for them.
     parents: Option<Vec<CommitId>>,
+    /// Whether Woodward made the commit from an agent's uncommitted files.
+    is_own: bool,
 }
 
 #[derive(Debug)]
@@ -46,16 +69,47 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Repo {
     /// Notes what a commit is made of.
     pub(crate) fn learn(&self, commit: &CommitId, tree: &TreeId, parents: Option<Vec<CommitId>>) {
+        self.learn_facts(commit, tree, parents, false);
+    }
+
+    /// Adds a commit that Woodward made from an agent's uncommitted files.
+    pub(super) fn learn_own(&self, commit: &CommitId, tree: &TreeId, parent: &CommitId) {
+        self.learn_facts(commit, tree, Some(vec![parent.clone()]), true);
+    }
+
+    fn learn_facts(
+        &self,
+        commit: &CommitId,
+        tree: &TreeId,
+        parents: Option<Vec<CommitId>>,
+        is_own: bool,
+    ) {
         let mut commits = lock(&self.place.known.commits);
-        if commits.len() >= COMMITS_MAX {
-            commits.clear();
-        }
-        let earlier = commits.remove(commit).and_then(|facts| facts.parents);
+        let earlier = commits.get(commit);
         let facts = Facts {
             tree: tree.clone(),
-            parents: parents.or(earlier),
+            is_own: is_own || earlier.is_some_and(|facts| facts.is_own),
+            parents: parents.or_else(|| earlier?.parents.clone()),
         };
         commits.insert(commit.clone(), facts);
+    }
+
+    /// Whether all commits from `head` down to one of `bases` are known to be Woodward's own commits of an
+    /// agent's uncommitted files. `false` if that is not known.
+    pub(super) fn is_known_own_work(&self, head: &CommitId, bases: &[&CommitId]) -> bool {
+        let commits = lock(&self.place.known.commits);
+        let mut at = head;
+        for _ in 0..STEPS_MAX {
+            if bases.contains(&at) {
+                return true;
+            }
+            let own = commits.get(at).filter(|facts| facts.is_own);
+            let Some([parent]) = own.and_then(|facts| facts.parents.as_deref()) else {
+                return false;
+            };
+            at = parent;
+        }
+        false
     }
 
     /// The tree of a commit, if it is known.
@@ -172,5 +226,29 @@ impl Repo {
             new: new.clone(),
             changes: Arc::clone(changes),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_commits_the_last_ones_are_known() {
+        let commit = |number: usize| format!("{number:040x}").parse::<CommitId>().unwrap();
+        let facts = Facts {
+            tree: TreeId::from(commit(0)),
+            parents: None,
+            is_own: false,
+        };
+        let mut commits = Commits::default();
+        let count = 5 * GENERATION_MAX;
+        for number in 0..count {
+            commits.insert(commit(number), facts.clone());
+            let last = number.saturating_sub(GENERATION_MAX - 1);
+            assert!(commits.get(&commit(last)).is_some());
+            assert!(commits.recent.len() + commits.earlier.len() <= 2 * GENERATION_MAX);
+        }
+        assert!(commits.get(&commit(0)).is_none());
     }
 }

@@ -33,6 +33,9 @@ impl Repo {
         head: &CommitId,
         excluded: &[&CommitId],
     ) -> Result<Vec<String>, GitError> {
+        if self.is_known_own_work(head, excluded) {
+            return Ok(Vec::new());
+        }
         let count = format!("--max-count={MESSAGES_MAX}");
         let format = "--format=%(trailers:key=Woodward-Run,valueonly,unfold,separator=%x20)%n%B";
         let mut args = vec!["log", "-z", "--no-merges", "--reverse", "--ignore-missing"];

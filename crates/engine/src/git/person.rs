@@ -4,10 +4,11 @@
 //! that of its worktrees, so nothing in it may choose an identity, a key or a program.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
-use super::error::GitError;
 use super::message::Signature;
-use super::repo::Repo;
 
 const LINES_MAX: usize = 10_000;
 
@@ -15,6 +16,16 @@ const LINES_MAX: usize = 10_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersonConfig {
     values: HashMap<String, String>,
+}
+
+/// What `git config --list` prints: the person's part of it, and the files it depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PersonListing {
+    pub(super) config: PersonConfig,
+    /// The files that it came from.
+    pub(super) files: Vec<PathBuf>,
+    /// Whether it includes other files, perhaps only under a condition.
+    pub(super) has_includes: bool,
 }
 
 /// How signatures are made.
@@ -48,21 +59,15 @@ pub enum BadSigningConfig {
     NoKey,
 }
 
-impl Repo {
-    /// Reads the person's configuration, with what it includes for this repository.
-    pub async fn person_config(&self) -> Result<PersonConfig, GitError> {
-        let list = ["config", "--list", "--includes", "--show-scope", "-z"];
-        let answer = self.git(list).run().await?;
-        Ok(PersonConfig::parse(answer.fields()))
-    }
-}
-
-impl PersonConfig {
-    /// Fields alternate: a scope, then a key and its value, if it has one, on the following lines.
-    fn parse<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut values = HashMap::new();
+impl PersonListing {
+    /// Reads triples of fields: a scope, where the entry is from, and a key with its value, if it has
+    /// one, on the following lines.
+    pub(super) fn parse<'a>(mut fields: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut listing = Self::default();
         for _ in 0..LINES_MAX {
-            let (Some(scope), Some(entry)) = (fields.next(), fields.next()) else {
+            let (Some(scope), Some(origin), Some(entry)) =
+                (fields.next(), fields.next(), fields.next())
+            else {
                 break;
             };
             if !matches!(scope, b"system" | b"global") {
@@ -71,11 +76,21 @@ impl PersonConfig {
             let entry = String::from_utf8_lossy(entry);
             // A key without a value is a switch that is on.
             let (key, value) = entry.split_once('\n').unwrap_or((&entry, "true"));
-            values.insert(key.to_ascii_lowercase(), value.to_owned());
+            let key = key.to_ascii_lowercase();
+            listing.has_includes |= key.starts_with("include");
+            if let Some(file) = origin.strip_prefix(b"file:") {
+                let file = PathBuf::from(OsStr::from_bytes(file));
+                if !listing.files.contains(&file) {
+                    listing.files.push(file);
+                }
+            }
+            listing.config.values.insert(key, value.to_owned());
         }
-        Self { values }
+        listing
     }
+}
 
+impl PersonConfig {
     fn value(&self, key: &str) -> Option<&str> {
         let value = self.values.get(key).map(|value| value.trim());
         value.filter(|value| !value.is_empty())
@@ -148,12 +163,39 @@ impl PersonConfig {
 mod tests {
     use super::*;
 
-    fn config(entries: &[(&str, &str)]) -> PersonConfig {
+    fn listing(entries: &[(&str, &str)]) -> PersonListing {
         let fields: Vec<&[u8]> = entries
             .iter()
-            .flat_map(|(scope, entry)| [scope.as_bytes(), entry.as_bytes()])
+            .flat_map(|(scope, entry)| {
+                let origin = match *scope {
+                    "system" => "file:/etc/gitconfig",
+                    "global" => "file:/home/ada/.gitconfig",
+                    "command" => "command line:",
+                    _ => "file:.git/config",
+                };
+                [scope.as_bytes(), origin.as_bytes(), entry.as_bytes()]
+            })
             .collect();
-        PersonConfig::parse(fields.into_iter())
+        PersonListing::parse(fields.into_iter())
+    }
+
+    fn config(entries: &[(&str, &str)]) -> PersonConfig {
+        listing(entries).config
+    }
+
+    #[test]
+    fn a_listing_names_its_files_and_says_whether_it_has_includes() {
+        let plain = listing(&[
+            ("system", "user.name\nSystem"),
+            ("global", "user.name\nAda"),
+            ("global", "user.email\nada@example.org"),
+            ("local", "include.path\n/tmp/evil"),
+        ]);
+        let files = ["/etc/gitconfig", "/home/ada/.gitconfig"].map(PathBuf::from);
+        assert_eq!(plain.files, files);
+        assert!(!plain.has_includes);
+        let key = ("global", "includeIf.onbranch:main.path\nother");
+        assert!(listing(&[key]).has_includes);
     }
 
     #[test]

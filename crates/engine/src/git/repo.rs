@@ -15,6 +15,7 @@ use woodward_core::{CommitId, TreeId};
 use super::door::{Door, Git, VERSION_MIN};
 use super::error::GitError;
 use super::known::Known;
+use super::person_cache::PersonCache;
 
 /// How much of a file at a commit is read.
 pub const FILE_MAX: usize = 1 << 20;
@@ -38,6 +39,8 @@ pub(crate) struct Place {
     pub(crate) groundwork: OnceCell<()>,
     /// What need not be asked again.
     pub(crate) known: Known,
+    /// The person's configuration, until one of its files changes.
+    pub(crate) person: PersonCache,
 }
 
 /// Why a directory can't be worked on.
@@ -173,6 +176,7 @@ impl Repo {
                 turn: Mutex::new(()),
                 groundwork: OnceCell::new(),
                 known: Known::default(),
+                person: PersonCache::default(),
             }),
         };
         if repo.objects(["HEAD^{commit}"]).await?[0].is_none() {
@@ -325,6 +329,9 @@ impl Repo {
 
     /// Whether `old` is part of the history of `new`.
     pub async fn is_ancestor(&self, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
+        if self.is_known_below(old, new) {
+            return Ok(true);
+        }
         let asked = self.git(["merge-base", "--is-ancestor", old.as_str(), new.as_str()]);
         Ok(asked.accept(1).run().await?.code == 0)
     }
