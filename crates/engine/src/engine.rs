@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use woodward_core::lease::LeaseTiming;
 use woodward_core::{
-    Actor, Epoch, Event, Fact, ProjectId, Task, TaskId, Timestamp, Transition, WorkerId,
+    Actor, Epoch, Event, EventSeq, Fact, ProjectId, Task, TaskId, Timestamp, Transition, WorkerId,
 };
 use woodward_store::{Activity, Due, PostgresStore, SqliteStore, Store, StoreError};
 
@@ -269,6 +269,11 @@ impl Engine {
     /// stopped but dropped.
     pub async fn state_lost(&self) {
         self.inner.state_lost.cancelled().await;
+    }
+
+    /// Waits until the log is not at this place any more.
+    pub async fn wait_for_event_after(&self, known: EventSeq) {
+        self.inner.tail.wait_for_change(known).await;
     }
 
     /// How many operations its database has performed.

@@ -39,6 +39,13 @@ impl Tail {
         let _ = tokio::time::timeout(wait, seq.wait_for(|seq| *seq > place)).await;
     }
 
+    /// Waits until it is not at this place any more, however long that takes.
+    pub(crate) async fn wait_for_change(&self, place: EventSeq) {
+        let mut seq = self.seq.subscribe();
+        // The sender lives as long as this.
+        let _ = seq.wait_for(|seq| *seq != place).await;
+    }
+
     /// Rings the bell of everybody who waits for a change.
     pub(crate) fn ring(&self) {
         self.bells.send_modify(|bells| *bells += 1);

@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use woodward_api::{Code, Problem};
+use woodward_core::EventSeq;
 use woodward_core::lease::LeaseTiming;
 use woodward_engine::EngineError;
 use woodward_engine::engine::{Database, Engine, Options, RetryPace};
 use woodward_engine::paths::Paths;
 use woodward_engine::supervise::Program;
+use woodward_memory::release_freed_memory;
 
 use self::listen::Listen;
 use crate::exit::Exit;
@@ -32,6 +34,8 @@ const THREADS: usize = 2;
 /// Threads that wait for the disk; each has memory of its own, so there are few, and not for long.
 const BLOCKING_THREADS_MAX: usize = 8;
 const BLOCKING_THREAD_IDLE_MAX: Duration = Duration::from_millis(500);
+/// The daemon is at rest when nothing has happened for so long.
+const REST: Duration = Duration::from_secs(3);
 
 /// Makes the C library's allocator keep one pool of memory for all threads. With one for each thread,
 /// which is its default, a daemon holds three times what it uses after a thousand tasks.
@@ -107,6 +111,7 @@ fn serve(paths: &Paths, detached: bool, wanted: Option<Listen>) -> Result<(), Fa
             }
             told.begin_stop();
         });
+        tokio::spawn(release_memory_at_rest(engine.clone()));
         let served = tokio::select! {
             served = woodward_server::serve(engine.clone(), bound) => served,
             // Nothing is written any more: that would make it anew, without what was in it.
@@ -132,6 +137,21 @@ fn refused(error: EngineError) -> Failure {
         _ => Exit::Failed,
     };
     Failure::new(exit, problem)
+}
+
+/// Gives freed memory back to the system whenever nothing has happened for a while: otherwise the daemon
+/// keeps what its busiest moment took.
+async fn release_memory_at_rest(engine: Engine) {
+    let mut known = EventSeq(0);
+    loop {
+        while let Ok(changed) = engine.changes(known, REST).await
+            && changed.seq != known
+        {
+            known = changed.seq;
+        }
+        release_freed_memory();
+        engine.wait_for_event_after(known).await;
+    }
 }
 
 fn options(paths: &Paths) -> Options {

@@ -8,6 +8,7 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
     ("woodward-api", &["woodward-core"]),
     ("woodward-notify", &["woodward-core"]),
     ("woodward-sim", &["woodward-core"]),
+    ("woodward-memory", &[]),
     ("woodward-symbols", &[]),
     ("woodward-testkit", &["woodward-api", "woodward-core"]),
     (
@@ -32,6 +33,7 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
             "woodward-core",
             "woodward-api",
             "woodward-engine",
+            "woodward-memory",
             "woodward-server",
         ],
     ),
