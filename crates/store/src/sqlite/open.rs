@@ -36,7 +36,7 @@ impl Default for SqliteOptions {
 const STATEMENTS: usize = 128;
 
 /// A reader keeps so many kibibytes of pages. What it does not keep, the kernel's page cache has.
-const READER_CACHE: &str = "PRAGMA cache_size = -1024;";
+const READER_CACHE: &str = "PRAGMA cache_size = -512;";
 
 /// `synchronous=FULL`: a commit is on disk before it is acknowledged. Group commit makes it cheap.
 const DURABLE: &str = "PRAGMA journal_mode = WAL;
@@ -44,7 +44,7 @@ const DURABLE: &str = "PRAGMA journal_mode = WAL;
      PRAGMA foreign_keys = ON;
      PRAGMA wal_autocheckpoint = 1000;
      PRAGMA journal_size_limit = 67108864;
-     PRAGMA cache_size = -2048;
+     PRAGMA cache_size = -1024;
      PRAGMA temp_store = MEMORY;";
 
 pub(super) fn writer(path: &Path, options: &SqliteOptions) -> Result<Connection> {
