@@ -101,6 +101,19 @@ impl TestDaemon {
         self.env.push((name.into(), value.into()));
     }
 
+    /// Puts the program's own directory and another one first on the search path.
+    ///
+    /// # Panics
+    /// When there is no search path.
+    pub fn search_first(&mut self, directory: &Path) {
+        let own = self.program.parent().expect("a directory");
+        let usual = std::env::var_os("PATH").expect("a search path");
+        let first = [own.to_owned(), directory.to_owned()];
+        let all = first.into_iter().chain(std::env::split_paths(&usual));
+        let path = std::env::join_paths(all).expect("a search path");
+        self.set("PATH", path);
+    }
+
     /// From its next start on, the daemon tries what failed again so many times sooner than usual: a
     /// driver in trouble, and a landing that is held.
     pub fn retry_sooner(&mut self, times: u32) {
@@ -151,6 +164,7 @@ impl TestDaemon {
             .env("HOME", self.home.path())
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env(STATE_DIR, self.state())
+            .env("TMPDIR", std::env::temp_dir())
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         command

@@ -4,6 +4,8 @@
 //! Dev only. No shipped crate may depend on it, and it must never depend on the
 //! store: the store's own tests use it.
 
+pub mod agent_run;
+pub mod agent_workspace;
 pub mod agents;
 pub mod daemon;
 pub mod homes;

@@ -10,7 +10,10 @@ pub(super) const DIRECTION: &[(&str, &[&str])] = &[
     ("woodward-sim", &["woodward-core"]),
     ("woodward-memory", &[]),
     ("woodward-symbols", &[]),
-    ("woodward-testkit", &["woodward-api", "woodward-core"]),
+    (
+        "woodward-testkit",
+        &["woodward-agents", "woodward-api", "woodward-core"],
+    ),
     (
         "woodward-engine",
         &[

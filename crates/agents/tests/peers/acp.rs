@@ -4,7 +4,9 @@ use libtest_mimic::Trial;
 use woodward_agents::permission::Mode;
 use woodward_agents::{Ending, Event, Kind, SessionId, Spec, Usage};
 
-use crate::scene::{Agent, Scene, assert_ended, exists, fresh, was_completed};
+use woodward_testkit::agent_run::new_message_id;
+
+use crate::scene::{Agent, Scene, assert_ended, was_completed};
 use crate::{Fact, trial};
 
 /// Copilot blackens its key wherever it stands: it must be like no other word.
@@ -116,44 +118,58 @@ fn used(kind: Kind, requests: u64) -> Usage {
 }
 
 fn writes_and_commits(scene: Scene) {
-    let message = fresh();
+    let message = new_message_id();
     let mut spec = scene.spec();
     spec.messages = vec![message];
-    let (talk, events) = scene.hold("stand-in: write a.txt=hello; commit add a", spec);
-    assert_ended(&talk, &events, was_completed);
+    let ended = scene.run("stand-in: write a.txt=hello; commit add a", spec);
+    assert_ended(&ended, was_completed);
     assert_eq!(scene.git(&["log", "-1", "--format=%s"]), "add a");
     assert_eq!(scene.git(&["show", "HEAD:a.txt"]), "hello");
-    assert!(talk.is_settled(message) && talk.delivered[0].refused.is_none());
-    assert_eq!(talk.tools, 2, "{events:#?}");
-    assert_eq!(talk.last_text, "Done.");
-    assert_eq!(talk.used, used(scene.agent.kind, 3), "{events:#?}");
+    assert!(
+        ended.conversation.is_settled(message) && ended.conversation.delivered[0].refused.is_none()
+    );
+    assert_eq!(ended.conversation.tools, 2, "{ended:#?}");
+    assert_eq!(ended.conversation.last_text, "Done.");
+    assert_eq!(
+        ended.conversation.used,
+        used(scene.agent.kind, 3),
+        "{ended:#?}"
+    );
     if scene.agent.kind != Kind::Goose {
-        assert_eq!(talk.version.as_deref(), scene.agent.kind.facts().tested);
+        assert_eq!(
+            ended.conversation.version.as_deref(),
+            scene.agent.kind.facts().tested
+        );
     }
 }
 
 fn resumes(scene: Scene) {
-    let (first, events) = scene.hold("stand-in: say one", trusted(&scene));
-    assert_ended(&first, &events, was_completed);
+    let first = scene.run("stand-in: say one", trusted(&scene));
+    assert_ended(&first, was_completed);
     let spec = Spec {
-        session: SessionId::Resume(first.session.clone().unwrap()),
-        used_before: first.used_in_all().clone(),
+        session: SessionId::Resume(first.conversation.session.clone().unwrap()),
+        used_before: first.conversation.used_in_all().clone(),
         ..trusted(&scene)
     };
-    let mut run = scene.start("stand-in: say two", spec);
+    let run = scene.start("stand-in: say two", spec);
     // Gemini CLI may have to wait for another minute first.
-    run.event("a beginning", |event| {
+    run.wait_for_event("a beginning", |event| {
         matches!(event, Event::Started { .. })
     });
-    let (second, events) = run.finish();
-    assert_ended(&second, &events, was_completed);
-    assert_eq!(second.session, first.session);
-    assert_eq!(second.used, used(scene.agent.kind, 1), "{events:#?}");
+    let second = run.finish();
+    assert_ended(&second, was_completed);
+    assert_eq!(second.conversation.session, first.conversation.session);
+    assert_eq!(
+        second.conversation.used,
+        used(scene.agent.kind, 1),
+        "{second:#?}"
+    );
     // What it said before is no news.
-    let texts = events
+    let texts = second
+        .events
         .iter()
         .filter(|event| matches!(event, Event::Text { .. }));
-    assert_eq!(texts.count(), 1, "{events:#?}");
+    assert_eq!(texts.count(), 1, "{second:#?}");
     scene.api.expect("both prompts", |request| {
         request.user_says("say one") && request.user_says("say two")
     });
@@ -163,46 +179,47 @@ fn resumes(scene: Scene) {
 const WAITS: &str = "until test -e go\\; do sleep 0.1\\; done";
 
 fn hears_later(scene: Scene) {
-    let mut run = scene.start(&format!("stand-in: shell {WAITS}"), trusted(&scene));
-    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    let run = scene.start(&format!("stand-in: shell {WAITS}"), trusted(&scene));
+    run.wait_for_event("a command", |event| matches!(event, Event::Tool { .. }));
     let message = run.say("stand-in: shell touch b.txt");
     std::fs::write(scene.tree().join("go"), "").unwrap();
-    run.event("the message's arrival", |event| {
+    run.wait_for_event("the message's arrival", |event| {
         *event == Event::Accepted { message }
     });
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(exists(scene.tree().join("b.txt")), "{events:#?}");
-    let ends = events
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(scene.tree().join("b.txt").exists(), "{ended:#?}");
+    let ends = ended
+        .events
         .iter()
         .filter(|event| matches!(event, Event::TurnEnded(_)));
-    assert_eq!(ends.count(), 2, "{events:#?}");
+    assert_eq!(ends.count(), 2, "{ended:#?}");
 }
 
 fn outside(scene: &Scene) -> String {
-    let path = scene.around().join("x");
+    let path = scene.directory().join("x");
     format!("stand-in: shell touch {}; say I see.", path.display())
 }
 
 fn asks_and_is_allowed(scene: Scene) {
-    let mut run = scene.start(&outside(&scene), scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start(&outside(&scene), scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     assert!(question.text.contains("May I run `touch"), "{question:?}");
     let answer = run.answer(&question, "allow");
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(talk.is_settled(answer), "{talk:#?}");
-    assert!(exists(scene.around().join("x")), "{events:#?}");
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(ended.conversation.is_settled(answer), "{ended:#?}");
+    assert!(scene.directory().join("x").exists(), "{ended:#?}");
 }
 
 fn is_denied_with_words(scene: Scene) {
-    let mut run = scene.start(&outside(&scene), scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start(&outside(&scene), scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     run.answer(&question, "put it into the worktree");
     // Goose forgets now and then that it tried, and asks once more.
-    let (talk, events) = run.finish_denying(&question);
-    assert_ended(&talk, &events, was_completed);
-    assert!(!exists(scene.around().join("x")));
+    let ended = run.finish_denying(&[question.id]);
+    assert_ended(&ended, was_completed);
+    assert!(!scene.directory().join("x").exists());
     scene.api.expect("the reason", |request| {
         request.user_says("put it into the worktree")
     });
@@ -210,34 +227,34 @@ fn is_denied_with_words(scene: Scene) {
 
 fn is_interrupted(scene: Scene) {
     let prompt = format!("stand-in: shell {WAITS}; shell touch b.txt");
-    let mut run = scene.start(&prompt, trusted(&scene));
-    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    let run = scene.start(&prompt, trusted(&scene));
+    run.wait_for_event("a command", |event| matches!(event, Event::Tool { .. }));
     run.interrupt();
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
-    assert!(!exists(scene.tree().join("b.txt")));
+    let ended = run.finish();
+    assert_ended(&ended, |ending| *ending == Ending::Interrupted);
+    assert!(!scene.tree().join("b.txt").exists());
 }
 
 fn withdraws(scene: Scene) {
-    let mut run = scene.start(&outside(&scene), scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start(&outside(&scene), scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     run.interrupt();
-    run.event("the end of the question", |event| {
+    run.wait_for_event("the end of the question", |event| {
         *event
             == Event::Withdrawn {
                 question: question.id,
             }
     });
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
-    assert!(talk.pending.is_empty() && !exists(scene.around().join("x")));
+    let ended = run.finish();
+    assert_ended(&ended, |ending| *ending == Ending::Interrupted);
+    assert!(ended.conversation.pending.is_empty() && !scene.directory().join("x").exists());
 }
 
 fn fails(scene: Scene) {
     let ends = |fault: &str, is: fn(&Ending) -> bool| {
         let prompt = format!("stand-in: fault {fault} retry=no");
-        let (talk, events) = scene.hold(&prompt, trusted(&scene));
-        assert_ended(&talk, &events, is);
+        let ended = scene.run(&prompt, trusted(&scene));
+        assert_ended(&ended, is);
     };
     ends("401", |end| matches!(end, Ending::LoggedOut { .. }));
     ends("400", |end| matches!(end, Ending::ApiFailed { .. }));
@@ -248,8 +265,8 @@ fn fails(scene: Scene) {
             .api
             .expect("a refusal", |request| request.answer.contains("429"));
         run.interrupt();
-        let (talk, events) = run.finish();
-        assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
+        let ended = run.finish();
+        assert_ended(&ended, |ending| *ending == Ending::Interrupted);
         return;
     }
     ends("429", |end| matches!(end, Ending::RateLimited { .. }));
@@ -257,21 +274,18 @@ fn fails(scene: Scene) {
 }
 
 fn does_not_start(scene: Scene) {
-    let (talk, events) = scene.hold(
+    let ended = scene.run(
         "hello",
         Spec {
             session: SessionId::Resume("0b9bb7ac-3f0d-4b3a-9d0e-0d6b6a2f7c11".into()),
             ..scene.spec()
         },
     );
-    assert_ended(&talk, &events, |end| {
-        matches!(end, Ending::NoSuchSession { .. })
-    });
+    assert_ended(&ended, |end| matches!(end, Ending::NoSuchSession { .. }));
     let unfit = |spec: Spec, words: &str| {
-        let (talk, events) = scene.hold("hello", spec);
+        let ended = scene.run("hello", spec);
         assert_ended(
-            &talk,
-            &events,
+            &ended,
             |end| matches!(end, Ending::Unfit { note } if note.contains(words)),
         );
     };

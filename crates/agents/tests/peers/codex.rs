@@ -4,7 +4,9 @@ use libtest_mimic::Trial;
 use woodward_agents::permission::Mode;
 use woodward_agents::{Ending, Event, Kind, SessionId, Spec, Usage};
 
-use crate::scene::{Agent, Scene, assert_ended, exists, fresh, was_completed};
+use woodward_testkit::agent_run::new_message_id;
+
+use crate::scene::{Agent, Scene, assert_ended, was_completed};
 use crate::{Fact, trial};
 
 const CODEX: Agent = Agent {
@@ -13,14 +15,11 @@ const CODEX: Agent = Agent {
     model: None,
     env: |_| vec![("STAND_IN_KEY", "sk-stand-in-0123456789abcdef".into())],
     settle: |scene| {
-        let text = format!(
-            "model = \"gpt-5-codex\"\nmodel_provider = \"stand-in\"\n\
-             [model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}\"\n\
-             env_key = \"STAND_IN_KEY\"\nwire_api = \"responses\"\n\
-             request_max_retries = 1\nstream_max_retries = 1\n",
-            scene.api.openai_url()
-        );
-        for home in [scene.home().join(".codex"), scene.own().join("config")] {
+        let text = scene.api.codex_config();
+        for home in [
+            scene.home().join(".codex"),
+            scene.own_config().join("config"),
+        ] {
             std::fs::create_dir_all(&home).unwrap();
             std::fs::write(home.join("config.toml"), &text).unwrap();
         }
@@ -62,26 +61,31 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn writes_and_commits(scene: Scene) {
-    let message = fresh();
+    let message = new_message_id();
     let spec = Spec {
         messages: vec![message],
         ..scene.spec()
     };
-    let (talk, events) = scene.hold("stand-in: write a.txt=hello; commit add a", spec);
-    assert_ended(&talk, &events, was_completed);
+    let ended = scene.run("stand-in: write a.txt=hello; commit add a", spec);
+    assert_ended(&ended, was_completed);
     assert_eq!(scene.git(&["log", "-1", "--format=%s"]), "add a");
     assert_eq!(scene.git(&["show", "HEAD:a.txt"]), "hello");
-    assert!(talk.is_settled(message) && talk.delivered[0].refused.is_none());
-    assert_eq!(talk.version.as_deref(), Kind::Codex.facts().tested);
-    assert_eq!(talk.tools, 2);
-    assert_eq!(talk.last_text, "Done.");
+    assert!(
+        ended.conversation.is_settled(message) && ended.conversation.delivered[0].refused.is_none()
+    );
+    assert_eq!(
+        ended.conversation.version.as_deref(),
+        Kind::Codex.facts().tested
+    );
+    assert_eq!(ended.conversation.tools, 2);
+    assert_eq!(ended.conversation.last_text, "Done.");
     let used = Usage {
         input: 3000,
         cached: 600,
         output: 150,
         micro_usd: None,
     };
-    assert_eq!(talk.used, used);
+    assert_eq!(ended.conversation.used, used);
 }
 
 fn leaves_config_alone(scene: Scene) {
@@ -89,20 +93,23 @@ fn leaves_config_alone(scene: Scene) {
     let before = std::fs::read_to_string(&file).unwrap();
     let mut spec = scene.spec();
     spec.rules.mode = Mode::Yolo;
-    let (talk, events) = scene.hold("stand-in: say hello", spec);
-    assert_ended(&talk, &events, was_completed);
+    let ended = scene.run("stand-in: say hello", spec);
+    assert_ended(&ended, was_completed);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     let spec = Spec {
         own_config: true,
         ..scene.spec()
     };
-    let (talk, events) = scene.hold("stand-in: say hello", spec);
-    assert_ended(&talk, &events, was_completed);
-    assert!(exists(scene.own().join("config/sessions")), "{events:#?}");
+    let ended = scene.run("stand-in: say hello", spec);
+    assert_ended(&ended, was_completed);
+    assert!(
+        scene.own_config().join("config/sessions").exists(),
+        "{ended:#?}"
+    );
 }
 
 fn writes_nothing_shared(scene: Scene) {
-    let main = scene.main_checkout().to_owned();
+    let main = scene.repo.root().to_owned();
     assert!(main.starts_with(std::env::temp_dir()), "{}", main.display());
     let git = main.join(".git");
     let shared = [
@@ -126,25 +133,25 @@ fn writes_nothing_shared(scene: Scene) {
     let prompt = format!(
         "stand-in: {attempts}shell mktemp; write a.txt=hello; commit add a; say Committed."
     );
-    let (talk, events) = scene.start(&prompt, scene.spec()).finish_denying_all();
-    assert_ended(&talk, &events, was_completed);
-    assert_eq!(read(), before, "{events:#?}");
+    let ended = scene.start(&prompt, scene.spec()).finish_denying(&[]);
+    assert_ended(&ended, was_completed);
+    assert_eq!(read(), before, "{ended:#?}");
     assert_eq!(scene.git(&["log", "-1", "--format=%s"]), "add a");
     // Temporary files have a place of their own, which is removed afterwards.
-    let made = events.iter().find_map(|event| match event {
+    let made = ended.events.iter().find_map(|event| match event {
         Event::ToolEnded { output, .. } => {
             let mut lines = output.lines();
             lines.find(|line| line.contains("/woodward-"))
         }
         _ => None,
     });
-    let made = made.unwrap_or_else(|| panic!("{events:#?}"));
-    assert!(!exists(made), "{made}");
+    let made = made.unwrap_or_else(|| panic!("{ended:#?}"));
+    assert!(!std::path::Path::new(made).exists(), "{made}");
 }
 
 fn own_configuration_in_tmp(scene: Scene) {
     let directory = tempfile::tempdir().unwrap();
-    let theirs = scene.own().join("config/config.toml");
+    let theirs = scene.own_config().join("config/config.toml");
     let config = directory.path().join("config");
     std::fs::create_dir(&config).unwrap();
     std::fs::copy(theirs, config.join("config.toml")).unwrap();
@@ -153,48 +160,48 @@ fn own_configuration_in_tmp(scene: Scene) {
         home: directory.path().to_owned(),
         ..scene.spec()
     };
-    let (talk, events) = scene.hold("stand-in: write a.txt=hello; commit add a", spec);
-    assert_ended(&talk, &events, was_completed);
-    assert!(exists(config.join("sessions")), "{events:#?}");
+    let ended = scene.run("stand-in: write a.txt=hello; commit add a", spec);
+    assert_ended(&ended, was_completed);
+    assert!(config.join("sessions").exists(), "{ended:#?}");
     assert_eq!(scene.git(&["show", "HEAD:a.txt"]), "hello");
 }
 
 fn resumes(scene: Scene) {
-    let (first, events) = scene.hold("stand-in: write a.txt=one", scene.spec());
-    assert_ended(&first, &events, was_completed);
+    let first = scene.run("stand-in: write a.txt=one", scene.spec());
+    assert_ended(&first, was_completed);
     let spec = Spec {
-        session: SessionId::Resume(first.session.clone().unwrap()),
-        used_before: first.used_in_all().clone(),
+        session: SessionId::Resume(first.conversation.session.clone().unwrap()),
+        used_before: first.conversation.used_in_all().clone(),
         ..scene.spec()
     };
-    let (second, events) = scene.hold("stand-in: write b.txt=two", spec);
-    assert_ended(&second, &events, was_completed);
-    assert_eq!(second.session, first.session);
-    assert_eq!(second.used, first.used);
+    let second = scene.run("stand-in: write b.txt=two", spec);
+    assert_ended(&second, was_completed);
+    assert_eq!(second.conversation.session, first.conversation.session);
+    assert_eq!(second.conversation.used, first.conversation.used);
     scene.api.expect("both prompts", |request| {
         request.user_says("a.txt=one") && request.user_says("b.txt=two")
     });
 }
 
 fn is_steered(scene: Scene) {
-    let mut run = scene.start(
+    let run = scene.start(
         "stand-in: shell until test -e go\\; do sleep 0.1\\; done",
         scene.spec(),
     );
-    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    run.wait_for_event("a command", |event| matches!(event, Event::Tool { .. }));
     let message = run.say("stand-in: write b.txt=more");
     std::fs::write(scene.tree().join("go"), "").unwrap();
-    run.event("the message's arrival", |event| {
+    run.wait_for_event("the message's arrival", |event| {
         *event == Event::Accepted { message }
     });
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(exists(scene.tree().join("b.txt")), "{events:#?}");
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(scene.tree().join("b.txt").exists(), "{ended:#?}");
 }
 
 /// A command that asks for more than the sandbox gives.
 fn outside(scene: &Scene, name: &str) -> String {
-    let path = scene.around().join(name);
+    let path = scene.directory().join(name);
     format!(
         r#"call exec_command {{"cmd":"touch {}","sandbox_permissions":"require_escalated","justification":"It must be there."}}"#,
         path.display()
@@ -203,24 +210,24 @@ fn outside(scene: &Scene, name: &str) -> String {
 
 fn asks_and_is_allowed(scene: Scene) {
     let outside = outside(&scene, "x");
-    let mut run = scene.start(&format!("stand-in: {outside}"), scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start(&format!("stand-in: {outside}"), scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     assert!(question.text.contains("It must be there."), "{question:?}");
     let answer = run.answer(&question, "allow");
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(talk.is_settled(answer), "{talk:#?}");
-    assert!(exists(scene.around().join("x")), "{events:#?}");
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(ended.conversation.is_settled(answer), "{ended:#?}");
+    assert!(scene.directory().join("x").exists(), "{ended:#?}");
 }
 
 fn is_denied_with_words(scene: Scene) {
     let outside = outside(&scene, "x");
-    let mut run = scene.start(&format!("stand-in: {outside}; say I see."), scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start(&format!("stand-in: {outside}; say I see."), scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     run.answer(&question, "put it into the worktree");
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(!exists(scene.around().join("x")));
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(!scene.directory().join("x").exists());
     scene.api.expect("the reason", |request| {
         request.user_says("put it into the worktree")
     });
@@ -228,77 +235,77 @@ fn is_denied_with_words(scene: Scene) {
 
 fn asks_two_things(scene: Scene) {
     let (one, two) = (outside(&scene, "one"), outside(&scene, "two"));
-    let mut run = scene.start(&format!("stand-in: {one}; with {two}"), scene.spec());
-    let questions = run.questions(2);
+    let run = scene.start(&format!("stand-in: {one}; with {two}"), scene.spec());
+    let questions = run.wait_for_questions(2);
     let yes = |name: &str| {
         let found = questions.iter().find(|asked| asked.text.contains(name));
         found.unwrap_or_else(|| panic!("{questions:?}"))
     };
     run.answer(yes("/two"), "allow");
     run.answer(yes("/one"), "deny");
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(exists(scene.around().join("two")), "{events:#?}");
-    assert!(!exists(scene.around().join("one")), "{events:#?}");
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(scene.directory().join("two").exists(), "{ended:#?}");
+    assert!(!scene.directory().join("one").exists(), "{ended:#?}");
 }
 
 fn is_denied_by_rule(scene: Scene) {
     let mut spec = scene.spec();
     spec.rules.mode = Mode::Yolo;
     spec.rules.deny = vec!["touch secret*".into()];
-    let (talk, events) = scene.hold("stand-in: shell touch secret.txt; shell touch b.txt", spec);
-    assert_ended(&talk, &events, was_completed);
-    assert!(exists(scene.tree().join("b.txt")), "{events:#?}");
-    assert!(!exists(scene.tree().join("secret.txt")));
-    assert_eq!(talk.denied.len(), 1, "{talk:#?}");
+    let ended = scene.run("stand-in: shell touch secret.txt; shell touch b.txt", spec);
+    assert_ended(&ended, was_completed);
+    assert!(scene.tree().join("b.txt").exists(), "{ended:#?}");
+    assert!(!scene.tree().join("secret.txt").exists());
+    assert_eq!(ended.conversation.denied.len(), 1, "{ended:#?}");
     let by_rule = |event: &&Event| matches!(event, Event::Answered { by_rule: true, .. });
-    assert_eq!(events.iter().filter(by_rule).count(), 2, "{events:#?}");
+    assert_eq!(ended.events.iter().filter(by_rule).count(), 2, "{ended:#?}");
 }
 
 fn asks_a_question(scene: Scene) {
-    let mut run = scene.start("stand-in: ask Which colour?|Red|Blue", scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start("stand-in: ask Which colour?|Red|Blue", scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     assert_eq!(question.text, "Which colour?");
     assert!(question.choices.contains(&"Blue".to_owned()));
     let answer = run.answer(&question, "Blue");
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(talk.is_settled(answer), "{talk:#?}");
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(ended.conversation.is_settled(answer), "{ended:#?}");
     scene
         .api
         .expect("the answer", |request| request.tool_says("Blue"));
 }
 
 fn is_interrupted(scene: Scene) {
-    let mut run = scene.start("stand-in: shell sleep 300; write b.txt=x", scene.spec());
-    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    let run = scene.start("stand-in: shell sleep 300; write b.txt=x", scene.spec());
+    run.wait_for_event("a command", |event| matches!(event, Event::Tool { .. }));
     run.interrupt();
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
-    assert!(!exists(scene.tree().join("b.txt")));
+    let ended = run.finish();
+    assert_ended(&ended, |ending| *ending == Ending::Interrupted);
+    assert!(!scene.tree().join("b.txt").exists());
 }
 
 fn withdraws(scene: Scene) {
     let outside = outside(&scene, "x");
-    let mut run = scene.start(&format!("stand-in: {outside}"), scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start(&format!("stand-in: {outside}"), scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     run.interrupt();
-    run.event("the end of the question", |event| {
+    run.wait_for_event("the end of the question", |event| {
         *event
             == Event::Withdrawn {
                 question: question.id,
             }
     });
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
-    assert!(talk.pending.is_empty());
+    let ended = run.finish();
+    assert_ended(&ended, |ending| *ending == Ending::Interrupted);
+    assert!(ended.conversation.pending.is_empty());
 }
 
 fn fails(scene: Scene) {
     let ends = |fault: &str, is: fn(&Ending) -> bool| {
         let prompt = format!("stand-in: fault {fault} retry=no");
-        let (talk, events) = scene.hold(&prompt, scene.spec());
-        assert_ended(&talk, &events, is);
+        let ended = scene.run(&prompt, scene.spec());
+        assert_ended(&ended, is);
     };
     ends("401", |end| matches!(end, Ending::LoggedOut { .. }));
     ends("429", |end| matches!(end, Ending::RateLimited { .. }));
@@ -308,21 +315,18 @@ fn fails(scene: Scene) {
 }
 
 fn does_not_start(scene: Scene) {
-    let (talk, events) = scene.hold(
+    let ended = scene.run(
         "hello",
         Spec {
             session: SessionId::Resume("01a1e26d-2b64-7fc1-b30c-bb7638b86000".into()),
             ..scene.spec()
         },
     );
-    assert_ended(&talk, &events, |end| {
-        matches!(end, Ending::NoSuchSession { .. })
-    });
+    assert_ended(&ended, |end| matches!(end, Ending::NoSuchSession { .. }));
     let unfit = |spec: Spec, words: &str| {
-        let (talk, events) = scene.hold("hello", spec);
+        let ended = scene.run("hello", spec);
         assert_ended(
-            &talk,
-            &events,
+            &ended,
             |end| matches!(end, Ending::Unfit { note } if note.contains(words)),
         );
     };

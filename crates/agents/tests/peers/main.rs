@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
+use woodward_testkit::agent_run::run_hidden_command;
 use woodward_testkit::agents::Programs;
 
 /// The agent programs.
@@ -25,27 +26,14 @@ pub(crate) fn programs() -> PathBuf {
 }
 
 fn main() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|word| word == "converse") {
-        return converse(&PathBuf::from(args.next().unwrap_or_default()));
+    if let Some(code) = run_hidden_command() {
+        return code;
     }
     let arguments = Arguments::from_args();
     let mut trials = codex::trials();
     trials.extend(acp::trials());
     trials.extend(opencode::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-/// What `woodward converse` does.
-fn converse(directory: &std::path::Path) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    match runtime.block_on(woodward_agents::host::run(directory)) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => panic!("{error}"),
-    }
 }
 
 /// A fact about an agent: its name, and how it is proved.

@@ -4,7 +4,9 @@ use libtest_mimic::Trial;
 use woodward_agents::permission::Mode;
 use woodward_agents::{Ending, Event, Kind, SessionId, Spec, Usage};
 
-use crate::scene::{Agent, Scene, assert_ended, exists, fresh, was_completed};
+use woodward_testkit::agent_run::new_message_id;
+
+use crate::scene::{Agent, Scene, assert_ended, was_completed};
 use crate::{Fact, trial};
 
 const OPENCODE: Agent = Agent {
@@ -51,38 +53,43 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn writes_and_commits(scene: Scene) {
-    let message = fresh();
+    let message = new_message_id();
     let mut spec = scene.spec();
     spec.messages = vec![message];
-    let (talk, events) = scene.hold("stand-in: write a.txt=hello; commit add a", spec);
-    assert_ended(&talk, &events, was_completed);
+    let ended = scene.run("stand-in: write a.txt=hello; commit add a", spec);
+    assert_ended(&ended, was_completed);
     assert_eq!(scene.git(&["log", "-1", "--format=%s"]), "add a");
     assert_eq!(scene.git(&["show", "HEAD:a.txt"]), "hello");
-    assert!(talk.is_settled(message) && talk.delivered[0].refused.is_none());
-    assert_eq!(talk.version.as_deref(), Kind::OpenCode.facts().tested);
-    assert_eq!(talk.tools, 2, "{events:#?}");
-    assert_eq!(talk.last_text, "Done.");
+    assert!(
+        ended.conversation.is_settled(message) && ended.conversation.delivered[0].refused.is_none()
+    );
+    assert_eq!(
+        ended.conversation.version.as_deref(),
+        Kind::OpenCode.facts().tested
+    );
+    assert_eq!(ended.conversation.tools, 2, "{ended:#?}");
+    assert_eq!(ended.conversation.last_text, "Done.");
     let used = Usage {
         input: 3000,
         cached: 600,
         output: 150,
         micro_usd: Some(3300),
     };
-    assert_eq!(talk.used, used, "{events:#?}");
+    assert_eq!(ended.conversation.used, used, "{ended:#?}");
 }
 
 fn resumes(scene: Scene) {
-    let (first, events) = scene.hold("stand-in: say one", scene.spec());
-    assert_ended(&first, &events, was_completed);
+    let first = scene.run("stand-in: say one", scene.spec());
+    assert_ended(&first, was_completed);
     let spec = Spec {
-        session: SessionId::Resume(first.session.clone().unwrap()),
-        used_before: first.used_in_all().clone(),
+        session: SessionId::Resume(first.conversation.session.clone().unwrap()),
+        used_before: first.conversation.used_in_all().clone(),
         ..scene.spec()
     };
-    let (second, events) = scene.hold("stand-in: say two", spec);
-    assert_ended(&second, &events, was_completed);
-    assert_eq!(second.session, first.session);
-    assert_eq!(second.used, first.used);
+    let second = scene.run("stand-in: say two", spec);
+    assert_ended(&second, was_completed);
+    assert_eq!(second.conversation.session, first.conversation.session);
+    assert_eq!(second.conversation.used, first.conversation.used);
     scene.api.expect("both prompts", |request| {
         request.user_says("say one") && request.user_says("say two")
     });
@@ -97,42 +104,42 @@ fn trusted(scene: &Scene) -> Spec {
 }
 
 fn is_steered(scene: Scene) {
-    let mut run = scene.start(&format!("stand-in: shell {WAITS}"), trusted(&scene));
-    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    let run = scene.start(&format!("stand-in: shell {WAITS}"), trusted(&scene));
+    run.wait_for_event("a command", |event| matches!(event, Event::Tool { .. }));
     let message = run.say("stand-in: shell touch b.txt");
-    run.event("the message's arrival", |event| {
+    run.wait_for_event("the message's arrival", |event| {
         *event == Event::Accepted { message }
     });
     std::fs::write(scene.tree().join("go"), "").unwrap();
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(exists(scene.tree().join("b.txt")), "{events:#?}");
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(scene.tree().join("b.txt").exists(), "{ended:#?}");
 }
 
 fn outside(scene: &Scene) -> String {
-    let path = scene.around().join("x");
+    let path = scene.directory().join("x");
     format!("stand-in: shell touch {}; say I see.", path.display())
 }
 
 fn asks_and_is_allowed(scene: Scene) {
-    let mut run = scene.start(&outside(&scene), scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start(&outside(&scene), scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     assert!(question.text.contains("May I run `touch"), "{question:?}");
     let answer = run.answer(&question, "allow");
     // OpenCode asks whether it may go there, and then whether it may run this: one question.
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(talk.is_settled(answer), "{talk:#?}");
-    assert!(exists(scene.around().join("x")), "{events:#?}");
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(ended.conversation.is_settled(answer), "{ended:#?}");
+    assert!(scene.directory().join("x").exists(), "{ended:#?}");
 }
 
 fn is_denied_with_words(scene: Scene) {
-    let mut run = scene.start(&outside(&scene), scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start(&outside(&scene), scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     run.answer(&question, "put it into the worktree");
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
-    assert!(!exists(scene.around().join("x")));
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
+    assert!(!scene.directory().join("x").exists());
     scene.api.expect("the reason", |request| {
         request.tool_says("put it into the worktree")
     });
@@ -141,54 +148,54 @@ fn is_denied_with_words(scene: Scene) {
 fn is_denied_by_rule(scene: Scene) {
     let mut spec = trusted(&scene);
     spec.rules.deny = vec!["touch secret*".into()];
-    let (talk, events) = scene.hold("stand-in: shell touch secret.txt; shell touch b.txt", spec);
-    assert_ended(&talk, &events, was_completed);
-    assert!(exists(scene.tree().join("b.txt")), "{events:#?}");
-    assert!(!exists(scene.tree().join("secret.txt")));
-    assert_eq!(talk.denied.len(), 1, "{talk:#?}");
+    let ended = scene.run("stand-in: shell touch secret.txt; shell touch b.txt", spec);
+    assert_ended(&ended, was_completed);
+    assert!(scene.tree().join("b.txt").exists(), "{ended:#?}");
+    assert!(!scene.tree().join("secret.txt").exists());
+    assert_eq!(ended.conversation.denied.len(), 1, "{ended:#?}");
 }
 
 fn asks_a_question(scene: Scene) {
-    let mut run = scene.start("stand-in: ask Which colour?|Red|Blue", scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start("stand-in: ask Which colour?|Red|Blue", scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     assert_eq!(question.text, "Which colour?");
     assert!(question.choices.contains(&"Blue".to_owned()));
     run.answer(&question, "Blue");
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, was_completed);
+    let ended = run.finish();
+    assert_ended(&ended, was_completed);
     scene
         .api
         .expect("the answer", |request| request.tool_says("Blue"));
 }
 
 fn is_interrupted(scene: Scene) {
-    let mut run = scene.start(&outside(&scene), scene.spec());
-    let question = run.questions(1).remove(0);
+    let run = scene.start(&outside(&scene), scene.spec());
+    let question = run.wait_for_questions(1).remove(0);
     run.interrupt();
-    run.event("the end of the question", |event| {
+    run.wait_for_event("the end of the question", |event| {
         *event
             == Event::Withdrawn {
                 question: question.id,
             }
     });
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
-    assert!(talk.pending.is_empty() && !exists(scene.around().join("x")));
+    let ended = run.finish();
+    assert_ended(&ended, |ending| *ending == Ending::Interrupted);
+    assert!(ended.conversation.pending.is_empty() && !scene.directory().join("x").exists());
 
     let prompt = format!("stand-in: shell {WAITS}; shell touch b.txt");
-    let mut run = scene.start(&prompt, trusted(&scene));
-    run.event("a command", |event| matches!(event, Event::Tool { .. }));
+    let run = scene.start(&prompt, trusted(&scene));
+    run.wait_for_event("a command", |event| matches!(event, Event::Tool { .. }));
     run.interrupt();
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
-    assert!(!exists(scene.tree().join("b.txt")));
+    let ended = run.finish();
+    assert_ended(&ended, |ending| *ending == Ending::Interrupted);
+    assert!(!scene.tree().join("b.txt").exists());
 }
 
 fn fails(scene: Scene) {
     let ends = |fault: &str, is: fn(&Ending) -> bool| {
         let prompt = format!("stand-in: fault {fault}");
-        let (talk, events) = scene.hold(&prompt, trusted(&scene));
-        assert_ended(&talk, &events, is);
+        let ended = scene.run(&prompt, trusted(&scene));
+        assert_ended(&ended, is);
     };
     ends("400", |end| {
         matches!(
@@ -201,31 +208,28 @@ fn fails(scene: Scene) {
     });
     ends("overflow", |end| *end == Ending::ContextFull);
     // It tries again for more than a minute: that it does so is said.
-    let mut run = scene.start("stand-in: fault 429", trusted(&scene));
-    run.event("another try", |event| {
+    let run = scene.start("stand-in: fault 429", trusted(&scene));
+    run.wait_for_event("another try", |event| {
         matches!(event, Event::Retrying { .. })
     });
     run.interrupt();
-    let (talk, events) = run.finish();
-    assert_ended(&talk, &events, |ending| *ending == Ending::Interrupted);
+    let ended = run.finish();
+    assert_ended(&ended, |ending| *ending == Ending::Interrupted);
 }
 
 fn does_not_start(scene: Scene) {
-    let (talk, events) = scene.hold(
+    let ended = scene.run(
         "hello",
         Spec {
             session: SessionId::Resume("ses_nonsense".into()),
             ..scene.spec()
         },
     );
-    assert_ended(&talk, &events, |end| {
-        matches!(end, Ending::NoSuchSession { .. })
-    });
+    assert_ended(&ended, |end| matches!(end, Ending::NoSuchSession { .. }));
     let unfit = |spec: Spec, words: &str| {
-        let (talk, events) = scene.hold("hello", spec);
+        let ended = scene.run("hello", spec);
         assert_ended(
-            &talk,
-            &events,
+            &ended,
             |end| matches!(end, Ending::Unfit { note } if note.contains(words)),
         );
     };

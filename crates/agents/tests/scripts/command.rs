@@ -3,8 +3,9 @@
 use anyhow::ensure;
 use woodward_agents::adapters::command::{PromptBy, Row, UsageAt};
 use woodward_agents::{Ending, Event, Kind, Letter, SessionId, Spec};
+use woodward_testkit::agent_run::new_message_id;
 
-use crate::stage::{Fact, Stage, fresh};
+use crate::stage::{Fact, Stage};
 
 pub(crate) const FACTS: &[Fact] = &[
     ("command::a_prompt_comes_by_input_file_or_argument", prompts),
@@ -60,9 +61,9 @@ fn prompts() -> anyhow::Result<()> {
             },
         )?;
         let text = format!("do \"this\"\nand 'that' {}", "x".repeat(100_000));
-        let ended = stage.run(&spec, &text)?.completed()?;
+        let ended = stage.run(&spec, &text)?.completed();
         ensure!(stage.read("got")? == text, "{prompt:?}");
-        ensure!(ended.has(spec.messages[0]));
+        ensure!(ended.was_delivered(spec.messages[0]));
     }
     Ok(())
 }
@@ -77,12 +78,12 @@ fn named() -> anyhow::Result<()> {
     let (stage, mut spec) = stage("cat > /dev/null; echo \"$@\" > got", row)?;
     spec.model = Some(String::from("big"));
     spec.session = SessionId::New(String::from("s-1"));
-    let ended = stage.run(&spec, "hello")?.completed()?;
+    let ended = stage.run(&spec, "hello")?.completed();
     ensure!(stage.read("got")? == "--id=s-1 --model big\n");
-    ensure!(ended.talk.session.as_deref() == Some("s-1"));
+    ensure!(ended.conversation.session.as_deref() == Some("s-1"));
     spec.session = SessionId::Resume(String::from("s-1"));
-    let ended = stage.run(&spec, "hello")?.completed()?;
-    ensure!(ended.talk.session.as_deref() == Some("s-1"));
+    let ended = stage.run(&spec, "hello")?.completed();
+    ensure!(ended.conversation.session.as_deref() == Some("s-1"));
     ensure!(stage.read("got")? == "--again s-1 --model big\n");
     spec.command.resume.clear();
     let ended = stage.run(&spec, "hello")?;
@@ -98,14 +99,14 @@ fn follow_up() -> anyhow::Result<()> {
     };
     let script = "echo session s-7; while [ ! -e go ]; do sleep 0.1; done; echo \"$@\" $(cat)";
     let (stage, spec) = stage(script, row)?;
-    let mut run = stage.start(&spec, "one")?;
-    run.until("session", |event| matches!(event, Event::Started { .. }))?;
-    let (two, three) = (run.say("two")?, run.say("three")?);
-    std::fs::write(stage.worktree().join("go"), "")?;
-    let ended = run.end()?.completed()?;
-    ensure!(ended.has(two) && ended.has(three));
-    ensure!(ended.talk.session.as_deref() == Some("s-7"));
-    let last = &ended.talk.last_text;
+    let run = stage.start(&spec, "one")?;
+    run.wait_for_event("session", |event| matches!(event, Event::Started { .. }));
+    let (two, three) = (run.say("two"), run.say("three"));
+    std::fs::write(stage.tree().join("go"), "")?;
+    let ended = run.finish().completed();
+    ensure!(ended.was_delivered(two) && ended.was_delivered(three));
+    ensure!(ended.conversation.session.as_deref() == Some("s-7"));
+    let last = &ended.conversation.last_text;
     ensure!(
         last.starts_with("--again s-7") && last.contains("three"),
         "{last}"
@@ -120,12 +121,12 @@ fn answered() -> anyhow::Result<()> {
         ..Row::default()
     };
     let (stage, spec) = stage("echo QUESTION which; read answer; echo \"so $answer\"", row)?;
-    let mut run = stage.start(&spec, "hello")?;
-    let question = run.questions(1)?.remove(0);
+    let run = stage.start(&spec, "hello")?;
+    let question = run.wait_for_questions(1).remove(0);
     ensure!(question.text == "which");
-    let message = run.answer(&question, "that one")?;
-    let ended = run.end()?.completed()?;
-    ensure!(ended.has(message) && ended.talk.last_text == "so that one");
+    let message = run.answer(&question, "that one");
+    let ended = run.finish().completed();
+    ensure!(ended.was_delivered(message) && ended.conversation.last_text == "so that one");
     Ok(())
 }
 
@@ -138,12 +139,12 @@ fn asked_and_ended() -> anyhow::Result<()> {
     };
     let script = "case $1 in again) echo \"so $(cat)\";; *) echo QUESTION which; exit 3;; esac";
     let (stage, spec) = stage(script, row)?;
-    let mut run = stage.start(&spec, "hello")?;
-    let question = run.questions(1)?.remove(0);
-    let message = run.answer(&question, "that one")?;
-    let ended = run.end()?.completed()?;
+    let run = stage.start(&spec, "hello")?;
+    let question = run.wait_for_questions(1).remove(0);
+    let message = run.answer(&question, "that one");
+    let ended = run.finish().completed();
     ensure!(
-        ended.has(message) && ended.talk.last_text == "so that one",
+        ended.was_delivered(message) && ended.conversation.last_text == "so that one",
         "{:?}",
         ended.events
     );
@@ -163,7 +164,7 @@ fn figures() -> anyhow::Result<()> {
     };
     let script = r#"cat > /dev/null; echo 'Welcome'; echo '{"usage":{"in":5,"out":2},"usd":0.25}'; echo '{"usage":{"in":1}}'; printf '{"usage":{"in":'"#;
     let (stage, spec) = stage(script, row)?;
-    let used = stage.run(&spec, "hello")?.completed()?.talk.used;
+    let used = stage.run(&spec, "hello")?.completed().conversation.used;
     ensure!(
         (used.input, used.output, used.micro_usd) == (6, 2, Some(250_000)),
         "{used:?}"
@@ -174,10 +175,10 @@ fn figures() -> anyhow::Result<()> {
 fn interrupted() -> anyhow::Result<()> {
     let script = "trap '' INT TERM; echo ready; while :; do sleep 1; done";
     let (stage, spec) = stage(script, Row::default())?;
-    let mut run = stage.start(&spec, "hello")?;
-    run.until("word", |event| matches!(event, Event::Text { .. }))?;
-    run.post(&Letter::Interrupt { id: fresh() })?;
-    let ended = run.end()?;
+    let run = stage.start(&spec, "hello")?;
+    run.wait_for_event("word", |event| matches!(event, Event::Text { .. }));
+    run.interrupt();
+    let ended = run.finish();
     ensure!(
         *ended.ending() == Ending::Interrupted,
         "{:?}",
@@ -191,9 +192,9 @@ fn left_over() -> anyhow::Result<()> {
     let script =
         "cat > /dev/null; (while [ -d \"$PWD\" ] && [ ! -e stop ]; do sleep 0.2; done) & echo done";
     let (stage, spec) = stage(script, Row::default())?;
-    let ended = stage.run(&spec, "hello")?.completed()?;
-    std::fs::write(stage.worktree().join("stop"), "")?;
-    ensure!(ended.talk.last_text == "done");
+    let ended = stage.run(&spec, "hello")?.completed();
+    std::fs::write(stage.tree().join("stop"), "")?;
+    ensure!(ended.conversation.last_text == "done");
     Ok(())
 }
 
@@ -224,11 +225,11 @@ fn headless() -> anyhow::Result<()> {
         let script = format!("cat > got; echo '{line}'");
         let mut spec = stage.spec(["sh", "-c", &script, "agent"].map(String::from).to_vec());
         spec.terminal = true;
-        let ended = stage.run(&spec, "the whole prompt")?.completed()?;
+        let ended = stage.run(&spec, "the whole prompt")?.completed();
         ensure!(stage.read("got")? == "the whole prompt", "{kind:?}");
-        ensure!(ended.has(spec.messages[0]) && !ended.talk.terminal);
+        ensure!(ended.was_delivered(spec.messages[0]) && !ended.conversation.terminal);
         ensure!(
-            ended.any(
+            ended.has_event(
                 |event| matches!(event, Event::Note { text } if text.contains("without a terminal"))
             ),
             "{:?}",
@@ -260,17 +261,20 @@ fn not_taken_over() -> anyhow::Result<()> {
     for (row, why) in rows {
         let script = "echo ready; while [ ! -e go ]; do sleep 0.1; done; echo done";
         let (stage, spec) = stage(script, row)?;
-        let mut run = stage.start(&spec, "hello")?;
-        run.until("word", |event| matches!(event, Event::Text { .. }))?;
-        let id = fresh();
-        run.post(&Letter::Takeover { id })?;
-        run.until(
+        let run = stage.start(&spec, "hello")?;
+        run.wait_for_event("word", |event| matches!(event, Event::Text { .. }));
+        let id = new_message_id();
+        run.post(&Letter::Takeover { id });
+        run.wait_for_event(
             "refusal",
             |event| matches!(event, Event::Rejected { message, note } if *message == id && note.contains(why)),
-        )?;
-        std::fs::write(stage.worktree().join("go"), "")?;
-        let ended = run.end()?.completed()?;
-        ensure!(ended.talk.last_text.ends_with("done"), "it was left alone");
+        );
+        std::fs::write(stage.tree().join("go"), "")?;
+        let ended = run.finish().completed();
+        ensure!(
+            ended.conversation.last_text.ends_with("done"),
+            "it was left alone"
+        );
     }
     Ok(())
 }

@@ -2,8 +2,9 @@
 
 use anyhow::ensure;
 use woodward_agents::{Ending, Event, Kind};
+use woodward_testkit::agent_run::FinishedRun;
 
-use crate::stage::{Ended, Fact, Stage};
+use crate::stage::{Fact, Stage};
 
 pub(crate) const FACTS: &[Fact] = &[
     (
@@ -21,7 +22,7 @@ pub(crate) const FACTS: &[Fact] = &[
 ];
 
 /// A program that does what a script says, as Claude Code.
-fn played(script: &str) -> anyhow::Result<Ended> {
+fn played(script: &str) -> anyhow::Result<FinishedRun> {
     let stage = Stage::new(Kind::ClaudeCode)?;
     let program = ["sh", "-c", script].map(String::from).to_vec();
     stage.run(&stage.spec(program), "hello")
@@ -60,10 +61,12 @@ fn banner() -> anyhow::Result<()> {
         echo '{RESULT}'
         cat > /dev/null"#
     ))?
-    .completed()?;
-    ensure!(ended.any(|event| matches!(event, Event::Note { text } if text == "Welcome!")));
+    .completed();
+    ensure!(ended.has_event(|event| matches!(event, Event::Note { text } if text == "Welcome!")));
     ensure!(
-        ended.any(|event| matches!(event, Event::Unknown { kind } if kind == "from_the_future"))
+        ended.has_event(
+            |event| matches!(event, Event::Unknown { kind } if kind == "from_the_future")
+        )
     );
     Ok(())
 }
@@ -89,13 +92,15 @@ fn long() -> anyhow::Result<()> {
         echo '{RESULT}'
         cat > /dev/null"#
     ))?
-    .completed()?;
+    .completed();
     let is_short = |event: &Event| {
         matches!(event, Event::ToolEnded { output, .. }
             if output.starts_with("first") && output.ends_with("last") && output.len() < 10_000)
     };
-    ensure!(ended.any(is_short));
-    ensure!(ended.any(|event| matches!(event, Event::Note { text } if text.contains("20000000"))));
+    ensure!(ended.has_event(is_short));
+    ensure!(
+        ended.has_event(|event| matches!(event, Event::Note { text } if text.contains("20000000")))
+    );
     Ok(())
 }
 
@@ -121,13 +126,17 @@ sys.stdin.read()
 fn writes_first() -> anyhow::Result<()> {
     let stage = Stage::new(Kind::ClaudeCode)?;
     let program = ["python3", "-c", WRITES_FIRST].map(String::from).to_vec();
-    let mut run = stage.start(&stage.spec(program), "hello")?;
-    run.until("a conversation", |event| {
+    let run = stage.start(&stage.spec(program), "hello")?;
+    run.wait_for_event("a conversation", |event| {
         matches!(event, Event::Started { .. })
-    })?;
-    let message = run.say(&"m".repeat(1 << 20))?;
-    let ended = run.end()?.completed()?;
-    ensure!(ended.has(message), "{:?}", ended.talk.delivered);
+    });
+    let message = run.say(&"m".repeat(1 << 20));
+    let ended = run.finish().completed();
+    ensure!(
+        ended.was_delivered(message),
+        "{:?}",
+        ended.conversation.delivered
+    );
     Ok(())
 }
 
@@ -140,6 +149,6 @@ fn hangs() -> anyhow::Result<()> {
         exec 0< /dev/zero
         while :; do read -t 1 x < /dev/zero || :; done"#
     ))?;
-    ended.completed()?;
+    ended.completed();
     Ok(())
 }

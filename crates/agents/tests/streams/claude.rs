@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use woodward_agents::permission::{Mode, Request};
-use woodward_agents::{Ending, Event, Kind, Letter, QuickGate, SessionId, Spec, StopCheck};
+use woodward_agents::{Ending, Event, Kind, QuickGate, SessionId, Spec, StopCheck};
+use woodward_testkit::agent_run::{new_message_id, now};
 
 use crate::real::Real;
-use crate::stage::{Fact, fresh, now};
+use crate::stage::Fact;
 
 pub(crate) const FACTS: &[Fact] = &[
     ("claude::it_writes_commits_and_says_what_that_cost", writes),
@@ -49,7 +50,7 @@ fn writes() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
     let ended = stage
         .run(&spec, "stand-in: write a.txt=hello; commit add a")?
-        .completed()?;
+        .completed();
     ensure!(stage.git(&["log", "-1", "--format=%s"]) == "add a");
     ensure!(
         stage.git(&["status", "--porcelain"]).is_empty(),
@@ -59,16 +60,20 @@ fn writes() -> anyhow::Result<()> {
     let SessionId::New(id) = &spec.session else {
         anyhow::bail!("a new conversation")
     };
-    ensure!(ended.talk.session.as_ref() == Some(id));
+    ensure!(ended.conversation.session.as_ref() == Some(id));
     ensure!(
-        ended.has(spec.messages[0]),
+        ended.was_delivered(spec.messages[0]),
         "the prompt settles its messages"
     );
-    ensure!(ended.talk.tools == 2, "{}", ended.talk.tools);
-    ensure!(ended.talk.used.output > 0 && ended.talk.used.micro_usd > Some(0));
-    ensure!(ended.any(|event| matches!(event, Event::ToolEnded { ok: true, .. })));
     ensure!(
-        !stage.person().join(".claude.json").exists() && !stage.person().join(".claude").exists(),
+        ended.conversation.tools == 2,
+        "{}",
+        ended.conversation.tools
+    );
+    ensure!(ended.conversation.used.output > 0 && ended.conversation.used.micro_usd > Some(0));
+    ensure!(ended.has_event(|event| matches!(event, Event::ToolEnded { ok: true, .. })));
+    ensure!(
+        !stage.home().join(".claude.json").exists() && !stage.home().join(".claude").exists(),
         "its configuration is ours"
     );
     Ok(())
@@ -77,34 +82,38 @@ fn writes() -> anyhow::Result<()> {
 fn steered() -> anyhow::Result<()> {
     let (stage, mut spec) = stage()?;
     spec.rules.mode = Mode::Yolo;
-    let go = stage.worktree().join("go");
+    let go = stage.tree().join("go");
     let wait = format!(
         "while [ ! -e {} ]\\; do read -t 0.1 x < /dev/zero || true\\; done",
         go.display()
     );
-    let mut run = stage.start(&spec, &format!("stand-in: shell {wait}; say waited"))?;
-    run.until("tool", |event| matches!(event, Event::Tool { .. }))?;
-    let message = run.say("stand-in: write b.txt=more")?;
+    let run = stage.start(&spec, &format!("stand-in: shell {wait}; say waited"))?;
+    run.wait_for_event("tool", |event| matches!(event, Event::Tool { .. }));
+    let message = run.say("stand-in: write b.txt=more");
     // The program has it, the agent has not: nothing is accepted yet.
     stage
         .api
         .expect("the first turn", |request| request.user_says("go"));
     std::fs::write(&go, "")?;
-    let ended = run.end()?.completed()?;
-    ensure!(ended.has(message), "{:?}", ended.talk.delivered);
+    let ended = run.finish().completed();
+    ensure!(
+        ended.was_delivered(message),
+        "{:?}",
+        ended.conversation.delivered
+    );
     ensure!(stage.read("b.txt")?.trim_end() == "more");
     Ok(())
 }
 
 fn resumed() -> anyhow::Result<()> {
     let (stage, mut spec) = stage()?;
-    let first = stage.run(&spec, "stand-in: write a.txt=one")?.completed()?;
-    spec.session = SessionId::Resume(first.talk.session.clone().context("a session")?);
-    spec.used_before = first.talk.used_in_all().clone();
-    spec.messages = vec![fresh()];
-    let second = stage.run(&spec, "stand-in: write b.txt=two")?.completed()?;
-    ensure!(second.talk.session == first.talk.session);
-    ensure!(second.has(spec.messages[0]));
+    let first = stage.run(&spec, "stand-in: write a.txt=one")?.completed();
+    spec.session = SessionId::Resume(first.conversation.session.clone().context("a session")?);
+    spec.used_before = first.conversation.used_in_all().clone();
+    spec.messages = vec![new_message_id()];
+    let second = stage.run(&spec, "stand-in: write b.txt=two")?.completed();
+    ensure!(second.conversation.session == first.conversation.session);
+    ensure!(second.was_delivered(spec.messages[0]));
     ensure!(
         stage
             .api
@@ -113,7 +122,7 @@ fn resumed() -> anyhow::Result<()> {
             .is_some(),
         "the agent remembers"
     );
-    let (before, after) = (&first.talk.used, &second.talk.used);
+    let (before, after) = (&first.conversation.used, &second.conversation.used);
     ensure!(
         before.micro_usd == after.micro_usd && before.output == after.output,
         "two equal runs cost the same: {before:?} {after:?}"
@@ -123,52 +132,55 @@ fn resumed() -> anyhow::Result<()> {
 
 fn taken() -> anyhow::Result<()> {
     let (stage, mut spec) = stage()?;
-    stage.run(&spec, "stand-in: say one")?.completed()?;
-    spec.messages = vec![fresh()];
-    let again = stage.run(&spec, "stand-in: write b.txt=two")?.completed()?;
-    ensure!(again.has(spec.messages[0]));
+    stage.run(&spec, "stand-in: say one")?.completed();
+    spec.messages = vec![new_message_id()];
+    let again = stage.run(&spec, "stand-in: write b.txt=two")?.completed();
+    ensure!(again.was_delivered(spec.messages[0]));
     ensure!(stage.read("b.txt").is_ok());
     Ok(())
 }
 
 fn unknown() -> anyhow::Result<()> {
     let (stage, mut spec) = stage()?;
-    spec.session = SessionId::Resume(fresh().to_string());
+    spec.session = SessionId::Resume(new_message_id().to_string());
     let ended = stage.run(&spec, "stand-in: say hello")?;
     ensure!(
         matches!(ended.ending(), Ending::NoSuchSession { .. }),
         "{:?}",
         ended.ending()
     );
-    ensure!(!ended.has(spec.messages[0]), "nobody has read the prompt");
+    ensure!(
+        !ended.was_delivered(spec.messages[0]),
+        "nobody has read the prompt"
+    );
     Ok(())
 }
 
 fn allowed() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
-    let mut run = stage.start(&spec, "stand-in: shell touch ../outside")?;
-    let question = run.questions(1)?.remove(0);
+    let run = stage.start(&spec, "stand-in: shell touch ../outside")?;
+    let question = run.wait_for_questions(1).remove(0);
     ensure!(
         matches!(&question.permission, Some(Request::Run { command, .. }) if command == "touch ../outside"),
         "{question:?}"
     );
-    let outside = stage.worktree().join("../outside");
+    let outside = stage.tree().join("../outside");
     ensure!(!outside.exists());
-    let message = run.answer(&question, "allow")?;
-    let ended = run.end()?.completed()?;
+    let message = run.answer(&question, "allow");
+    let ended = run.finish().completed();
     ensure!(outside.exists());
-    ensure!(ended.has(message) && ended.talk.pending.is_empty());
+    ensure!(ended.was_delivered(message) && ended.conversation.pending.is_empty());
     Ok(())
 }
 
 fn denied() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
-    let mut run = stage.start(&spec, "stand-in: shell touch ../outside")?;
-    let question = run.questions(1)?.remove(0);
-    let message = run.answer(&question, "use another place")?;
-    let ended = run.end()?.completed()?;
-    ensure!(!stage.worktree().join("../outside").exists());
-    ensure!(ended.has(message));
+    let run = stage.start(&spec, "stand-in: shell touch ../outside")?;
+    let question = run.wait_for_questions(1).remove(0);
+    let message = run.answer(&question, "use another place");
+    let ended = run.finish().completed();
+    ensure!(!stage.tree().join("../outside").exists());
+    ensure!(ended.was_delivered(message));
     let told =
         |request: &woodward_testkit::model_api::Recorded| request.tool_says("use another place");
     ensure!(stage.api.find(told).is_some(), "the agent knows why");
@@ -177,17 +189,17 @@ fn denied() -> anyhow::Result<()> {
 
 fn settings() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
-    let own = stage.worktree().join(".claude");
+    let own = stage.tree().join(".claude");
     std::fs::create_dir(&own)?;
     std::fs::write(
         own.join("settings.json"),
         r#"{"permissions":{"allow":["Bash","Bash(touch *)"],"additionalDirectories":["/"]}}"#,
     )?;
-    let mut run = stage.start(&spec, "stand-in: shell touch ../outside")?;
-    let question = run.questions(1)?.remove(0);
-    run.answer(&question, "deny")?;
-    run.end()?.completed()?;
-    ensure!(!stage.worktree().join("../outside").exists());
+    let run = stage.start(&spec, "stand-in: shell touch ../outside")?;
+    let question = run.wait_for_questions(1).remove(0);
+    run.answer(&question, "deny");
+    run.finish().completed();
+    ensure!(!stage.tree().join("../outside").exists());
     Ok(())
 }
 
@@ -196,17 +208,17 @@ fn two() -> anyhow::Result<()> {
     let fetch =
         |page: &str| format!(r#"call WebFetch {{"url":"http://127.0.0.1:1/{page}","prompt":"x"}}"#);
     let prompt = format!("stand-in: {}; with {}", fetch("one"), fetch("two"));
-    let mut run = stage.start(&spec, &prompt)?;
-    let open = run.questions(2)?;
-    let second = run.answer(&open[1], "not two")?;
-    run.until(
+    let run = stage.start(&spec, &prompt)?;
+    let open = run.wait_for_questions(2);
+    let second = run.answer(&open[1], "not two");
+    run.wait_for_event(
         "answer",
         |event| matches!(event, Event::Answered { question, .. } if *question == open[1].id),
-    )?;
-    ensure!(run.talk().pending == open[..1]);
-    let first = run.answer(&open[0], "not one")?;
-    let ended = run.end()?.completed()?;
-    ensure!(ended.has(first) && ended.has(second));
+    );
+    ensure!(run.conversation().pending == open[..1]);
+    let first = run.answer(&open[0], "not one");
+    let ended = run.finish().completed();
+    ensure!(ended.was_delivered(first) && ended.was_delivered(second));
     let told = |request: &woodward_testkit::model_api::Recorded| {
         request.tool_says("not one") && request.tool_says("not two")
     };
@@ -216,14 +228,14 @@ fn two() -> anyhow::Result<()> {
 
 fn answered() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
-    let mut run = stage.start(&spec, "stand-in: ask Which colour?|Red|Blue; say thanks")?;
-    let question = run.questions(1)?.remove(0);
+    let run = stage.start(&spec, "stand-in: ask Which colour?|Red|Blue; say thanks")?;
+    let question = run.wait_for_questions(1).remove(0);
     ensure!(question.text == "Which colour?", "{question:?}");
     ensure!(question.choices == ["Red", "Blue"] && question.permission.is_none());
-    let message = run.answer(&question, "Blue")?;
-    let ended = run.end()?.completed()?;
-    ensure!(ended.has(message));
-    ensure!(ended.talk.last_text == "thanks");
+    let message = run.answer(&question, "Blue");
+    let ended = run.finish().completed();
+    ensure!(ended.was_delivered(message));
+    ensure!(ended.conversation.last_text == "thanks");
     ensure!(
         stage
             .api
@@ -236,33 +248,31 @@ fn answered() -> anyhow::Result<()> {
 fn interrupted() -> anyhow::Result<()> {
     let (stage, mut spec) = stage()?;
     spec.rules.mode = Mode::Yolo;
-    let mut run = stage.start(
+    let run = stage.start(
         &spec,
         "stand-in: shell tail -f /dev/null; write a.txt=never",
     )?;
-    run.until("tool", |event| matches!(event, Event::Tool { .. }))?;
-    run.post(&Letter::Interrupt { id: fresh() })?;
-    let ended = run.end()?;
+    run.wait_for_event("tool", |event| matches!(event, Event::Tool { .. }));
+    run.interrupt();
+    let ended = run.finish();
     ensure!(
         *ended.ending() == Ending::Interrupted,
         "{:?}",
         ended.ending()
     );
     ensure!(stage.read("a.txt").is_err());
-    spec.session = SessionId::Resume(ended.talk.session.context("a session")?);
-    stage
-        .run(&spec, "stand-in: write a.txt=later")?
-        .completed()?;
+    spec.session = SessionId::Resume(ended.conversation.session.context("a session")?);
+    stage.run(&spec, "stand-in: write a.txt=later")?.completed();
     ensure!(stage.read("a.txt")?.trim_end() == "later");
     Ok(())
 }
 
 fn withdrawn() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
-    let mut run = stage.start(&spec, "stand-in: shell touch ../outside")?;
-    let question = run.questions(1)?.remove(0);
-    run.post(&Letter::Interrupt { id: fresh() })?;
-    let ended = run.end()?;
+    let run = stage.start(&spec, "stand-in: shell touch ../outside")?;
+    let question = run.wait_for_questions(1).remove(0);
+    run.interrupt();
+    let ended = run.finish();
     ensure!(
         *ended.ending() == Ending::Interrupted,
         "{:?}",
@@ -281,7 +291,7 @@ fn withdrawn() -> anyhow::Result<()> {
         "{:?}",
         ended.events
     );
-    ensure!(ended.talk.pending.is_empty());
+    ensure!(ended.conversation.pending.is_empty());
     Ok(())
 }
 
@@ -313,7 +323,7 @@ fn failures() -> anyhow::Result<()> {
         }),
         ("overflow", |e| *e == Ending::ContextFull),
     ] {
-        spec.session = SessionId::New(fresh().to_string());
+        spec.session = SessionId::New(new_message_id().to_string());
         let ended = stage.run(&spec, &format!("stand-in: fault {fault}"))?;
         ensure!(is(ended.ending()), "{fault}: {:?}", ended.ending());
     }
@@ -362,11 +372,11 @@ fn limits() -> anyhow::Result<()> {
         (["--max-turns", "1"], Ending::TurnsSpent),
         (["--max-budget-usd", "0.0000001"], Ending::BudgetSpent),
     ] {
-        spec.session = SessionId::New(fresh().to_string());
+        spec.session = SessionId::New(new_message_id().to_string());
         spec.args = args.map(String::from).to_vec();
         let ended = stage.run(&spec, "stand-in: shell true; shell pwd")?;
         ensure!(*ended.ending() == ending, "{:?}", ended.ending());
-        ensure!(ended.talk.used.output > 0, "what was used is known");
+        ensure!(ended.conversation.used.output > 0, "what was used is known");
     }
     Ok(())
 }
@@ -395,7 +405,7 @@ fn checked(stage: &Real, spec: &mut Spec, gates: &[(&str, &str)]) {
         timeout_ms: 60_000,
     };
     spec.stop = Some(StopCheck {
-        worktree: stage.worktree(),
+        worktree: stage.tree(),
         base: stage.git(&["rev-parse", "HEAD"]),
         gates: gates.iter().map(gate).collect(),
         env: vec!["PATH".into(), "HOME".into()],
@@ -424,12 +434,12 @@ fn leaves_nothing() -> anyhow::Result<()> {
         .set_script("when has uncommitted work\ncommit told to");
     let ended = stage
         .run(&spec, "stand-in: write a.txt=hello; say All done")?
-        .completed()?;
+        .completed();
     ensure!(stage.git(&["log", "-1", "--format=%s"]) == "told to");
     ensure!(stage.git(&["status", "--porcelain"]).is_empty());
     ensure!(times_told(&stage) == 1);
     ensure!(
-        ended.any(|event| is_note(event, "was told: uncommitted work in 1 file")),
+        ended.has_event(|event| is_note(event, "was told: uncommitted work in 1 file")),
         "{:?}",
         ended.events
     );
@@ -438,9 +448,9 @@ fn leaves_nothing() -> anyhow::Result<()> {
     checked(&stage, &mut spec, &[]);
     let ended = stage
         .run(&spec, "stand-in: write a.txt=hello; commit add a")?
-        .completed()?;
+        .completed();
     ensure!(times_told(&stage) == 0);
-    ensure!(!ended.any(|event| is_note(event, "was told")));
+    ensure!(!ended.has_event(|event| is_note(event, "was told")));
     Ok(())
 }
 
@@ -457,13 +467,13 @@ fn told_once() -> anyhow::Result<()> {
         .set_script("when found: bad\nshell git rm -q bad && git commit -qm repaired");
     let ended = stage
         .run(&spec, "stand-in: write bad=x; commit add it")?
-        .completed()?;
+        .completed();
     ensure!(
         stage.git(&["log", "-1", "--format=%s"]) == "repaired",
         "{:?}",
         ended.events
     );
-    ensure!(!stage.worktree().join("bad").exists());
+    ensure!(!stage.tree().join("bad").exists());
     // Told once, and let go although one still fails.
     ensure!(times_told(&stage) == 1);
     let notes = ended
@@ -480,10 +490,10 @@ fn odd_stops() -> anyhow::Result<()> {
     checked(&stage, &mut spec, &[("never", "exit 1")]);
     let ended = stage
         .run(&spec, "stand-in: write a.txt=x; shell rm .git")?
-        .completed()?;
+        .completed();
     ensure!(times_told(&stage) == 0);
     ensure!(
-        ended.any(|event| is_note(event, "not looked at")),
+        ended.has_event(|event| is_note(event, "not looked at")),
         "{:?}",
         ended.events
     );

@@ -1,10 +1,11 @@
 //! Pi, for real.
 
 use anyhow::{Context as _, ensure};
-use woodward_agents::{Ending, Event, Kind, Letter, SessionId, Spec};
+use woodward_agents::{Ending, Event, Kind, SessionId, Spec};
+use woodward_testkit::agent_run::new_message_id;
 
 use crate::real::Real;
-use crate::stage::{Fact, fresh};
+use crate::stage::Fact;
 
 pub(crate) const FACTS: &[Fact] = &[
     ("pi::it_writes_commits_and_says_what_that_cost", writes),
@@ -21,7 +22,7 @@ pub(crate) const FACTS: &[Fact] = &[
 
 fn stage() -> anyhow::Result<(Real, Spec)> {
     let stage = Real::new(Kind::Pi, "pi")?;
-    let config = stage.person().join(".pi/agent");
+    let config = stage.home().join(".pi/agent");
     std::fs::create_dir_all(&config)?;
     let models = format!(
         r#"{{"providers":{{"stand-in":{{"baseUrl":"{}","apiKey":"sk-stand-in-0123456789","api":"openai-completions","models":[{{"id":"model","name":"model","reasoning":false,"input":["text"],"cost":{{"input":1,"output":2,"cacheRead":0.1,"cacheWrite":1}},"contextWindow":100000,"maxTokens":4096}}]}}}}}}"#,
@@ -42,28 +43,32 @@ fn writes() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
     let ended = stage
         .run(&spec, "stand-in: write a.txt=hello; commit add a")?
-        .completed()?;
+        .completed();
     ensure!(stage.git(&["log", "-1", "--format=%s"]) == "add a");
     ensure!(
         stage.git(&["status", "--porcelain"]).is_empty(),
         "it leaves nothing"
     );
-    ensure!(ended.talk.session.is_some() && ended.has(spec.messages[0]));
-    ensure!(ended.talk.tools == 2 && ended.talk.used.output > 0);
-    ensure!(ended.talk.used.micro_usd > Some(0));
+    ensure!(ended.conversation.session.is_some() && ended.was_delivered(spec.messages[0]));
+    ensure!(ended.conversation.tools == 2 && ended.conversation.used.output > 0);
+    ensure!(ended.conversation.used.micro_usd > Some(0));
     Ok(())
 }
 
 fn follow_up() -> anyhow::Result<()> {
     let (stage, spec) = stage()?;
-    let go = stage.worktree().join("go");
+    let go = stage.tree().join("go");
     let wait = "while [ ! -e go ]\\; do sleep 0.1\\; done";
-    let mut run = stage.start(&spec, &format!("stand-in: shell {wait}; say waited"))?;
-    run.until("tool", |event| matches!(event, Event::Tool { .. }))?;
-    let message = run.say("stand-in: write b.txt=more")?;
+    let run = stage.start(&spec, &format!("stand-in: shell {wait}; say waited"))?;
+    run.wait_for_event("tool", |event| matches!(event, Event::Tool { .. }));
+    let message = run.say("stand-in: write b.txt=more");
     std::fs::write(&go, "")?;
-    let ended = run.end()?.completed()?;
-    ensure!(ended.has(message), "{:?}", ended.talk.delivered);
+    let ended = run.finish().completed();
+    ensure!(
+        ended.was_delivered(message),
+        "{:?}",
+        ended.conversation.delivered
+    );
     ensure!(stage.read("b.txt")?.trim_end() == "more");
     let remembers = |request: &woodward_testkit::model_api::Recorded| {
         request.user_says("say waited") && request.user_says("write b.txt=more")
@@ -74,17 +79,20 @@ fn follow_up() -> anyhow::Result<()> {
 
 fn resumed() -> anyhow::Result<()> {
     let (stage, mut spec) = stage()?;
-    let first = stage.run(&spec, "stand-in: write a.txt=one")?.completed()?;
-    spec.session = SessionId::Resume(first.talk.session.clone().context("a session")?);
-    spec.messages = vec![fresh()];
-    let second = stage.run(&spec, "stand-in: write b.txt=two")?.completed()?;
-    ensure!(second.talk.session == first.talk.session && second.has(spec.messages[0]));
+    let first = stage.run(&spec, "stand-in: write a.txt=one")?.completed();
+    spec.session = SessionId::Resume(first.conversation.session.clone().context("a session")?);
+    spec.messages = vec![new_message_id()];
+    let second = stage.run(&spec, "stand-in: write b.txt=two")?.completed();
+    ensure!(
+        second.conversation.session == first.conversation.session
+            && second.was_delivered(spec.messages[0])
+    );
     let remembers = |request: &woodward_testkit::model_api::Recorded| {
         request.user_says("write a.txt=one") && request.user_says("write b.txt=two")
     };
     ensure!(stage.api.find(remembers).is_some());
     ensure!(
-        second.talk.used.output == first.talk.used.output,
+        second.conversation.used.output == first.conversation.used.output,
         "each run its own"
     );
     Ok(())
@@ -92,14 +100,14 @@ fn resumed() -> anyhow::Result<()> {
 
 fn unknown() -> anyhow::Result<()> {
     let (stage, mut spec) = stage()?;
-    spec.session = SessionId::Resume(fresh().to_string());
+    spec.session = SessionId::Resume(new_message_id().to_string());
     let ended = stage.run(&spec, "stand-in: say hello")?;
     ensure!(
         matches!(ended.ending(), Ending::NoSuchSession { .. }),
         "{:?}",
         ended.ending()
     );
-    ensure!(!ended.has(spec.messages[0]));
+    ensure!(!ended.was_delivered(spec.messages[0]));
     Ok(())
 }
 
@@ -108,13 +116,13 @@ fn interrupted() -> anyhow::Result<()> {
     // Pi leaves its tools behind, which only the supervisor would end: this one ends with the test.
     let wait = format!(
         "while [ -e {}/.git ]\\; do sleep 0.1\\; done",
-        stage.worktree().display()
+        stage.tree().display()
     );
     let prompt = format!("stand-in: shell {wait}; write a.txt=never");
-    let mut run = stage.start(&spec, &prompt)?;
-    run.until("tool", |event| matches!(event, Event::Tool { .. }))?;
-    run.post(&Letter::Interrupt { id: fresh() })?;
-    let ended = run.end()?;
+    let run = stage.start(&spec, &prompt)?;
+    run.wait_for_event("tool", |event| matches!(event, Event::Tool { .. }));
+    run.interrupt();
+    let ended = run.finish();
     ensure!(
         *ended.ending() == Ending::Interrupted,
         "{:?}",

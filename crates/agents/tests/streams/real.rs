@@ -37,13 +37,6 @@ impl Real {
     pub(crate) fn unset(&mut self, name: &str) {
         self.env.retain(|(known, _)| known != name);
     }
-
-    /// What git says in the worktree.
-    pub(crate) fn git(&self, args: &[&str]) -> String {
-        let mut all = vec!["-C", "../task"];
-        all.extend(args);
-        self.repo.git(&all)
-    }
 }
 
 impl Deref for Real {

@@ -140,6 +140,17 @@ impl ModelApi {
         format!("http://{}/v1", self.address)
     }
 
+    /// The `config.toml` with which Codex uses this server, with a key in `STAND_IN_KEY`.
+    pub fn codex_config(&self) -> String {
+        format!(
+            "model = \"gpt-5-codex\"\nmodel_provider = \"stand-in\"\n\
+             [model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}\"\n\
+             env_key = \"STAND_IN_KEY\"\nwire_api = \"responses\"\n\
+             request_max_retries = 1\nstream_max_retries = 1\n",
+            self.openai_url()
+        )
+    }
+
     /// Replaces the script for prompts that say nothing.
     ///
     /// # Panics

@@ -173,24 +173,17 @@ pub(crate) fn is_unlucky(programs: &Programs, agent: &str, table: &Table) {
     };
     let prompt = format!("Please.\nstand-in: {fault}");
     place.ok(&["create", "later", "-p", &prompt]);
-    let limited = || {
-        let timeline = place.run(&["timeline", "later"]).stdout;
-        place.task("later").state.as_str() == "queued"
-            && timeline.contains("the provider said to wait")
-    };
+    let is_told_to_wait =
+        |task: &str| place.count_in_timeline(task, "the provider said to wait") > 0;
+    let limited = || place.task("later").state.as_str() == "queued" && is_told_to_wait("later");
     let waits = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        within(AGENT_PATIENCE, "it waits for its provider", || {
-            limited().then_some(())
-        });
+        place.until("it waits for its provider", limited);
     }));
     table.note(agent, "429", waits.is_ok());
     assert!(waits.is_ok(), "{}", place.story("later"));
     // Who was told to wait is not started for others either; another agent would be.
     place.ok(&["create", "next", "-p", "Please."]);
-    within(AGENT_PATIENCE, "the next task waits too", || {
-        let timeline = place.run(&["timeline", "next"]).stdout;
-        timeline.contains("the provider said to wait").then_some(())
-    });
+    place.until("the next task waits too", || is_told_to_wait("next"));
     assert!(place.show("next").runs.is_empty(), "it was not started");
 }
 
@@ -268,14 +261,8 @@ pub(crate) fn falls_back(programs: &Programs) {
     // An account's limit is told with the moment of its end only to subscribers; some moment is taken.
     let limited = "Please.\nstand-in: fault 429 reset=7200 retry=no";
     place.ok(&["create", "limited", "-p", limited]);
-    let waits = || {
-        place
-            .run(&["timeline", "limited"])
-            .stdout
-            .contains("said to wait")
-    };
-    within(AGENT_PATIENCE, "it waits for its provider", || {
-        waits().then_some(())
+    place.until("it waits for its provider", || {
+        place.count_in_timeline("limited", "said to wait") > 0
     });
     place.ok(&[
         "create",
@@ -330,9 +317,8 @@ pub(crate) fn a_reserve_must_fit(programs: &Programs) {
     place.ok(&["answer", "first", "allow"]);
     place.reaches("first", &["review"]);
     place.ok(&["resume", "second"]);
-    let again = || place.run(&["timeline", "second"]).stdout;
-    within(AGENT_PATIENCE, "it is not started again", || {
-        (again().matches(wanted).count() > 1).then_some(())
+    place.until("it is not started again", || {
+        place.count_in_timeline("second", wanted) > 1
     });
     place.reaches("second", &["paused"]);
     assert!(place.show("second").runs.is_empty(), "it was not started");

@@ -2,6 +2,9 @@
 //!
 //! Not part of plain `cargo test`: run it with `cargo xtask test agents`, which installs the
 //! programs. Ends with a table of what each agent was seen to do.
+//!
+//! A test that starts Codex must have `codex` in its name: its files are kept on the disk
+//! (`xtask/src/runner/job.rs`).
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod life;
@@ -80,8 +83,8 @@ fn main() {
             provider::a_retry_hands_over_the_key,
         ),
         ("life::claude-code_asks_a_question", life::asks_a_question),
-        ("life::another_falls_in", life::falls_back),
-        ("life::all_at_once", life::all_at_once),
+        ("life::codex_falls_in_for_another", life::falls_back),
+        ("life::codex_and_all_others_at_once", life::all_at_once),
         ("life::a_reserve_must_fit", life::a_reserve_must_fit),
         ("life::a_program_is_too_old", life::is_too_old),
         ("life::claude-code_overflows", |programs| {

@@ -78,6 +78,7 @@ impl Scene<'_> {
             .current_dir(self.repo)
             .env_clear()
             .env("HOME", self.home)
+            .env("TMPDIR", std::env::temp_dir())
             .env("PATH", std::env::join_paths(all).unwrap())
             .env("TERM", "dumb")
             .stdin(Stdio::null());

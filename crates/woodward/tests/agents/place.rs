@@ -1,7 +1,6 @@
 //! A repository under a daemon, with agents that are pointed at the stand-in for the model's API.
 
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
 
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
@@ -22,11 +21,7 @@ impl Place {
     pub(crate) fn new(programs: &Programs, agents: &[&str], rules: &str) -> Self {
         Self::with(programs, agents, "process", rules, |daemon| {
             for agent in agents {
-                let program = programs.of(agent);
-                program.skip_unpacking(daemon.home());
-                if let Some((name, value)) = program.cheap_start() {
-                    daemon.set(name, value);
-                }
+                programs.of(agent).skip_unpacking(daemon.home());
             }
         })
     }
@@ -60,13 +55,12 @@ impl Place {
         // Codex's sandbox does not work for a home below the directory for temporary files.
         let home = homes::directory(env!("CARGO_TARGET_TMPDIR"));
         let mut daemon = TestDaemon::at_home(env!("CARGO_BIN_EXE_woodward"), home);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let own = Path::new(env!("CARGO_BIN_EXE_woodward")).parent().unwrap();
-        let first = [own.to_owned(), programs.bin().to_owned()];
-        let all = first.into_iter().chain(std::env::split_paths(&path));
-        daemon.set("PATH", std::env::join_paths(all).unwrap());
+        daemon.search_first(programs.bin());
         for agent in agents {
             settle(agent, &api, &mut daemon);
+            if let Some((name, value)) = programs.of(agent).cheap_start() {
+                daemon.set(name, value);
+            }
         }
         settled(&mut daemon);
         let project = TestProject::new(daemon, repo);
@@ -85,6 +79,13 @@ impl Place {
             let state = self.task(task).state;
             panic!("{task} is {state}, not {states:?}:\n{}", self.story(task))
         })
+    }
+
+    /// How many entries of a task's timeline have these words.
+    pub(crate) fn count_in_timeline(&self, task: &str, words: &str) -> usize {
+        let entries = self.timeline(task).entries;
+        let has_words = entries.iter().filter(|entry| entry.text.contains(words));
+        has_words.count()
     }
 
     /// All that is known of a task, for a person who wonders.
@@ -155,16 +156,7 @@ fn settle(agent: &str, api: &ModelApi, daemon: &mut TestDaemon) {
         }
         "codex" => {
             daemon.set("STAND_IN_KEY", KEY);
-            write(
-                ".codex/config.toml",
-                &format!(
-                    "model = \"gpt-5-codex\"\nmodel_provider = \"stand-in\"\n\
-                     [model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}\"\n\
-                     env_key = \"STAND_IN_KEY\"\nwire_api = \"responses\"\n\
-                     request_max_retries = 1\nstream_max_retries = 1\n",
-                    api.openai_url()
-                ),
-            );
+            write(".codex/config.toml", &api.codex_config());
         }
         "opencode" => {
             let settings = serde_json::json!({

@@ -21,6 +21,10 @@ impl Bus {
     fn start() -> Self {
         let mut child = Command::new("dbus-daemon")
             .args(["--session", "--nofork", "--nopidfile", "--print-address=1"])
+            .arg(format!(
+                "--address=unix:dir={}",
+                std::env::temp_dir().display()
+            ))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

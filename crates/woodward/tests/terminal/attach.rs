@@ -2,9 +2,10 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use woodward_agents::{Ending, Event, Letter};
+use woodward_testkit::agent_run::new_message_id;
 use woodward_testkit::patience::until;
 
-use crate::scene::{Scene, WOODWARD, fresh};
+use crate::scene::{Scene, WOODWARD};
 
 /// Says what it hears and how large its terminal is.
 const ECHO: &str = "echo ready; while read line; do echo \"heard $line\"; stty size; done";
@@ -12,10 +13,10 @@ const ECHO: &str = "echo ready; while read line; do echo \"heard $line\"; stty s
 #[test]
 fn a_person_attaches_types_and_leaves_and_the_agent_goes_on() {
     let scene = Scene::new();
-    let mut run = scene.start("", scene.script(ECHO), &[]);
+    let run = scene.start("", scene.script(ECHO), &[]);
     let ada = scene.viewer("ada", &run, (100, 30));
     ada.until_sees("ready");
-    run.until_talk("somebody is attached", |talk| talk.attached);
+    run.wait_for_conversation("somebody is attached", |talk| talk.attached);
     ada.types("hello");
     ada.presses("Enter");
     ada.until_sees("heard hello");
@@ -23,19 +24,19 @@ fn a_person_attaches_types_and_leaves_and_the_agent_goes_on() {
     ada.presses("C-q");
     ada.until_sees("LEFT 0");
     until("the terminal is looked at", || {
-        scene.around().join("ada.after").exists()
+        scene.directory().join("ada.after").exists()
     });
     assert!(scene.is_restored("ada"));
-    run.until_talk("nobody is attached", |talk| !talk.attached);
-    assert!(run.is_alive());
+    run.wait_for_conversation("nobody is attached", |talk| !talk.attached);
+    assert!(run.is_running());
     // Who comes later sees what is there.
     let bob = scene.viewer("bob", &run, (100, 30));
     bob.until_sees("heard hello");
     bob.presses("C-d");
     bob.until_sees("LEFT 0");
-    run.ends();
-    assert_eq!(run.talk().ending, Some(Ending::Completed));
-    assert!(!run.dir.join("attach.sock").exists());
+    run.wait();
+    assert_eq!(run.conversation().ending, Some(Ending::Completed));
+    assert!(!run.directory().join("attach.sock").exists());
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn several_look_at_once_and_who_only_looks_does_not_type() {
     let ada = scene.viewer("ada", &run, (100, 30));
     let line = format!(
         "env -u TMUX {WOODWARD} view-terminal {} --read-only",
-        run.dir.display()
+        run.directory().display()
     );
     let eve = scene.person("eve", &line, (60, 20));
     eve.until_sees("ready");
@@ -72,7 +73,7 @@ fn several_look_at_once_and_who_only_looks_does_not_type() {
     // Nor does the size of who only looks count.
     ada.until_sees("30 100");
     ada.presses("C-q");
-    run.until_talk("who only looks does not keep it", |talk| !talk.attached);
+    run.wait_for_conversation("who only looks does not keep it", |talk| !talk.attached);
     eve.presses("C-q");
     eve.until_sees("LEFT 0");
 }
@@ -80,7 +81,7 @@ fn several_look_at_once_and_who_only_looks_does_not_type() {
 #[test]
 fn a_client_that_is_killed_takes_nobody_with_it() {
     let scene = Scene::new();
-    let mut run = scene.start("", scene.script(ECHO), &[]);
+    let run = scene.start("", scene.script(ECHO), &[]);
     let ada = scene.viewer("ada", &run, (100, 30));
     let bob = scene.viewer("bob", &run, (100, 30));
     ada.until_sees("ready");
@@ -90,12 +91,12 @@ fn a_client_that_is_killed_takes_nobody_with_it() {
     bob.types("still");
     bob.presses("Enter");
     bob.until_sees("heard still");
-    assert!(run.is_alive());
+    assert!(run.is_running());
     // One that is asked to end gives the terminal back.
     kill_process(bob.client(), Signal::TERM).unwrap();
     bob.until_sees("LEFT 0");
     until("the terminal is looked at", || {
-        scene.around().join("bob.after").exists()
+        scene.directory().join("bob.after").exists()
     });
     assert!(scene.is_restored("bob"));
 }
@@ -106,11 +107,11 @@ fn a_host_that_is_killed_leaves_the_persons_terminal_as_it_was() {
     let run = scene.start("", scene.script(ECHO), &[]);
     let ada = scene.viewer("ada", &run, (100, 30));
     ada.until_sees("ready");
-    let host = Pid::from_raw(i32::try_from(run.child.id()).unwrap()).unwrap();
+    let host = Pid::from_raw(i32::try_from(run.process_id()).unwrap()).unwrap();
     kill_process(host, Signal::KILL).unwrap();
     ada.until_sees("LEFT 0");
     until("the terminal is looked at", || {
-        scene.around().join("ada.after").exists()
+        scene.directory().join("ada.after").exists()
     });
     assert!(scene.is_restored("ada"));
 }
@@ -136,27 +137,27 @@ fn what_a_program_prints_does_not_reach_a_persons_terminal_as_it_is() {
 #[test]
 fn a_program_without_a_side_channel_is_told_nothing_and_says_so() {
     let scene = Scene::new();
-    let mut run = scene.start("", scene.script(ECHO), &[]);
+    let run = scene.start("", scene.script(ECHO), &[]);
     let message = run.say("hello");
     let ada = scene.viewer("ada", &run, (100, 30));
     ada.until_sees("ready");
     ada.presses("C-d");
-    run.until_event(
+    run.wait_for_event(
         "it is not delivered",
         |event| matches!(event, Event::Rejected { message: one, .. } if *one == message),
     );
     assert!(!ada.sees().contains("hello"));
-    run.ends();
+    run.wait();
 }
 
 #[test]
 fn a_program_that_is_not_there_is_named() {
     let scene = Scene::new();
     let spec = scene.spec(woodward_agents::Kind::ClaudeCode, &["/no/such/claude"]);
-    let mut run = scene.start("hello", spec, &[]);
-    run.ends();
-    let Some(Ending::Unfit { note }) = run.talk().ending else {
-        panic!("{:?}", run.talk());
+    let run = scene.start("hello", spec, &[]);
+    run.wait();
+    let Some(Ending::Unfit { note }) = run.conversation().ending else {
+        panic!("{:?}", run.conversation());
     };
     assert!(note.contains("/no/such/claude"), "{note}");
 }
@@ -165,7 +166,7 @@ fn a_program_that_is_not_there_is_named() {
 fn a_run_that_is_in_a_terminal_is_taken_over_already() {
     let scene = Scene::new();
     let run = scene.start("", scene.script(ECHO), &[]);
-    let id = fresh();
+    let id = new_message_id();
     run.post(&Letter::Takeover { id });
-    run.accepted(id);
+    run.wait_for_acceptance(id);
 }

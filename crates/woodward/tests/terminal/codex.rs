@@ -1,29 +1,25 @@
 //! Real Codex in a terminal.
 
 use woodward_agents::{Ending, Event, Kind, Letter, Question, Spec};
+use woodward_testkit::agent_run::{AgentRun, new_message_id};
 
-use crate::scene::{Run, Scene, exists, fresh, long_text};
+use crate::person::long_text;
+use crate::scene::Scene;
 
 fn env(_: &Scene) -> Vec<(&'static str, String)> {
     vec![("STAND_IN_KEY", "sk-stand-in-0123456789abcdef".into())]
 }
 
 fn spec(scene: &Scene) -> Spec {
-    let text = format!(
-        "model = \"gpt-5-codex\"\nmodel_provider = \"stand-in\"\n\
-         [model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}\"\n\
-         env_key = \"STAND_IN_KEY\"\nwire_api = \"responses\"\n\
-         request_max_retries = 1\nstream_max_retries = 1\n",
-        scene.api.openai_url()
-    );
-    let home = scene.own().join("config");
+    let text = scene.api.codex_config();
+    let home = scene.own_config().join("config");
     std::fs::create_dir_all(&home).expect("it works");
     std::fs::write(home.join("config.toml"), &text).expect("it works");
     scene.spec(Kind::Codex, &["codex"])
 }
 
-fn completed(run: &Run) {
-    run.until_talk("its turn is over", |talk| {
+fn completed(run: &AgentRun) {
+    run.wait_for_conversation("its turn is over", |talk| {
         talk.ending == Some(Ending::Completed)
     });
 }
@@ -36,8 +32,8 @@ fn outside(command: &str) -> String {
     )
 }
 
-fn asked(run: &Run) -> Question {
-    let event = run.until_event("it asks", |event| matches!(event, Event::Asked(_)));
+fn asked(run: &AgentRun) -> Question {
+    let event = run.wait_for_event("it asks", |event| matches!(event, Event::Asked(_)));
     match event {
         Event::Asked(question) => question,
         _ => unreachable!(),
@@ -47,31 +43,31 @@ fn asked(run: &Run) -> Question {
 #[test]
 fn it_works_by_itself_and_ends_when_nobody_is_attached() {
     let scene = Scene::new();
-    let message = fresh();
+    let message = new_message_id();
     let spec = Spec {
         messages: vec![message],
         ..spec(&scene)
     };
     let prompt = "stand-in: write a.txt=hello; commit add a; say All done.";
-    let mut run = scene.start(prompt, spec, &env(&scene));
-    run.accepted(message);
+    let run = scene.start(prompt, spec, &env(&scene));
+    run.wait_for_acceptance(message);
     completed(&run);
-    run.ends();
-    let talk = run.talk();
+    run.wait();
+    let talk = run.conversation();
     assert_eq!(talk.ending, Some(Ending::Completed));
     assert!(talk.session.is_some() && talk.used.output > 0, "{talk:?}");
     assert_eq!(talk.last_text, "All done.");
-    assert!(exists(&scene.tree().join("a.txt")));
+    assert!(scene.tree().join("a.txt").exists());
 }
 
 #[test]
 fn it_works_when_everything_lies_below_the_temporary_directory() {
     let scene = Scene::in_directory(tempfile::tempdir().expect("it works"));
     let prompt = "stand-in: write a.txt=hello; commit add a; say All done.";
-    let mut run = scene.start(prompt, spec(&scene), &env(&scene));
+    let run = scene.start(prompt, spec(&scene), &env(&scene));
     completed(&run);
-    run.ends();
-    assert_eq!(run.talk().last_text, "All done.");
+    run.wait();
+    assert_eq!(run.conversation().last_text, "All done.");
     let committed = scene
         .repo
         .git(&["log", "-1", "--format=%s", "woodward/tree/1"]);
@@ -81,39 +77,39 @@ fn it_works_when_everything_lies_below_the_temporary_directory() {
 #[test]
 fn a_long_message_arrives_exact() {
     let scene = Scene::new();
-    let mut run = scene.start("Say hello.", spec(&scene), &env(&scene));
+    let run = scene.start("Say hello.", spec(&scene), &env(&scene));
     let ada = scene.viewer("ada", &run, (120, 40));
-    run.until_talk("a person is attached", |talk| talk.attached);
+    run.wait_for_conversation("a person is attached", |talk| talk.attached);
     completed(&run);
     let text = long_text("stand-in: say Done twice.");
     let message = run.say(&text);
-    run.accepted(message);
+    run.wait_for_acceptance(message);
     scene
         .api
         .expect("every word", |request| request.user_says(text.trim()));
-    run.until_talk("it did what it was told", |talk| {
+    run.wait_for_conversation("it did what it was told", |talk| {
         talk.last_text == "Done twice." && talk.ending == Some(Ending::Completed)
     });
     ada.presses("C-q");
-    run.ends();
+    run.wait();
 }
 
 #[test]
 fn a_permission_is_given_from_afar_for_the_command_on_the_screen() {
     let scene = Scene::new();
     let prompt = outside("touch ../outside") + "; say Done.";
-    let mut run = scene.start(&prompt, spec(&scene), &env(&scene));
+    let run = scene.start(&prompt, spec(&scene), &env(&scene));
     let question = asked(&run).id;
     // What is said meanwhile waits: it could answer the dialog.
     let message = run.say("stand-in: say Heard.");
-    let id = fresh();
+    let id = new_message_id();
     let text = String::from("allow");
     run.post(&Letter::Answer { id, question, text });
-    run.accepted(id);
-    run.accepted(message);
-    run.until_talk("all is done", |talk| talk.last_text == "Heard.");
-    run.ends();
-    assert!(exists(&scene.around().join("outside")));
+    run.wait_for_acceptance(id);
+    run.wait_for_acceptance(message);
+    run.wait_for_conversation("all is done", |talk| talk.last_text == "Heard.");
+    run.wait();
+    assert!(scene.directory().join("outside").exists());
     let events = run.events();
     let at = |is: &dyn Fn(&Event) -> bool| events.iter().position(is).unwrap();
     let answered = at(&|event| matches!(event, Event::Answered { .. }));
@@ -125,33 +121,33 @@ fn a_permission_is_given_from_afar_for_the_command_on_the_screen() {
 fn a_no_is_told_to_the_agent_which_goes_on() {
     let scene = Scene::new();
     let prompt = outside("touch ../outside") + "; say Done.";
-    let mut run = scene.start(&prompt, spec(&scene), &env(&scene));
+    let run = scene.start(&prompt, spec(&scene), &env(&scene));
     let question = asked(&run).id;
-    let id = fresh();
+    let id = new_message_id();
     let text = String::from("stand-in: say Then not.");
     run.post(&Letter::Answer { id, question, text });
-    run.accepted(id);
-    run.until_talk("it goes on without", |talk| {
+    run.wait_for_acceptance(id);
+    run.wait_for_conversation("it goes on without", |talk| {
         talk.last_text == "Then not." && talk.ending == Some(Ending::Completed)
     });
-    run.ends();
-    assert!(!exists(&scene.around().join("outside")));
+    run.wait();
+    assert!(!scene.directory().join("outside").exists());
 }
 
 #[test]
 fn a_permission_that_the_person_gives_is_no_longer_asked_for() {
     let scene = Scene::new();
     let prompt = outside("touch ../outside") + "; say Done.";
-    let mut run = scene.start(&prompt, spec(&scene), &env(&scene));
+    let run = scene.start(&prompt, spec(&scene), &env(&scene));
     let ada = scene.viewer("ada", &run, (120, 40));
     let question = asked(&run).id;
     ada.until_sees("Would you like to run the following command?");
     ada.types("y");
-    run.until_event("it is withdrawn", |event| {
+    run.wait_for_event("it is withdrawn", |event| {
         *event == Event::Withdrawn { question }
     });
     completed(&run);
-    assert!(exists(&scene.around().join("outside")));
+    assert!(scene.directory().join("outside").exists());
     ada.presses("C-q");
-    run.ends();
+    run.wait();
 }

@@ -16,7 +16,7 @@ fn an_agent_without_a_terminal_is_looked_at_until_it_ends() {
         go.display()
     );
     office.ok(&["create", "one", "-p", &script]);
-    until("it runs", || office.is_running("one"));
+    office.until("it runs", || office.is_running("one"));
     let ada = office.person("ada", "attach one");
     ada.until_sees("you can only look");
     ada.until_sees("hello");
@@ -29,7 +29,7 @@ fn an_agent_without_a_terminal_is_looked_at_until_it_ends() {
     bob.until_sees("bye");
     bob.until_sees("LEFT 0");
     // Afterwards there is nothing to attach to, and it says what to do instead.
-    until("it is over", || !office.is_running("one"));
+    office.until("it is over", || !office.is_running("one"));
     let ran = office.run(&["attach", "one"]);
     assert_ne!(ran.code, 0);
     assert!(ran.stderr.contains("no agent of one runs now"), "{ran:?}");
@@ -60,7 +60,7 @@ fn a_command_with_a_prompt_file_has_a_terminal_and_its_screen_is_kept() {
 fn what_has_no_conversation_is_not_taken_over() {
     let office = Office::new(SHELL);
     office.ok(&["create", "one", "-p", "echo hello; exec sleep 1000"]);
-    until("it runs", || office.is_running("one"));
+    office.until("it runs", || office.is_running("one"));
     let ran = office.run(&["attach", "one", "--takeover"]);
     assert_ne!(ran.code, 0);
     assert!(ran.stderr.contains("no conversation"), "{ran:?}");

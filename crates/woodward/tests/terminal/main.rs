@@ -8,6 +8,7 @@ mod claude;
 mod codex;
 mod command;
 mod office;
+mod person;
 mod runtime;
 mod scene;
 mod tmux;

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use woodward_api::TaskDetail;
+use woodward_core::StateKind;
 use woodward_testkit::agents::Programs;
 use woodward_testkit::model_api::ModelApi;
 use woodward_testkit::patience::AGENT_PATIENCE;
 use woodward_testkit::{TestDaemon, TestProject, TestRepo, homes};
 
-use crate::scene::{Person, WOODWARD};
+use crate::person::Person;
+use crate::scene::WOODWARD;
 
 const KEY: &str = "sk-ant-stand-in-0123456789abcdef";
 
@@ -98,10 +100,7 @@ impl Office {
         let mut daemon = TestDaemon::at_home(WOODWARD, home);
         let api = ModelApi::start();
         let programs = Programs::installed().expect("the agents are installed");
-        let own = Path::new(WOODWARD).parent().expect("a directory");
-        let path = std::env::var("PATH").expect("a path");
-        let path = format!("{}:{}:{path}", own.display(), programs.bin().display());
-        daemon.set("PATH", path);
+        daemon.search_first(programs.bin());
         daemon.set("LANG", "C.UTF-8");
         settle_claude(&mut daemon, &api, repo.root(), settled);
         settle_codex(&mut daemon, &api);
@@ -136,7 +135,7 @@ impl Office {
     }
 
     pub(crate) fn is_running(&self, task: &str) -> bool {
-        self.run(&["show", task]).stdout.contains("working")
+        self.task(task).state == StateKind::Working
     }
 
     /// A file outside of every worktree and of where temporary files are: nobody writes it unasked.
@@ -214,14 +213,7 @@ fn settle_claude(daemon: &mut TestDaemon, api: &ModelApi, root: &Path, settled: 
 
 fn settle_codex(daemon: &mut TestDaemon, api: &ModelApi) {
     daemon.set("STAND_IN_KEY", KEY);
-    let settings = format!(
-        "model = \"gpt-5-codex\"\nmodel_provider = \"stand-in\"\n\
-         [model_providers.stand-in]\nname = \"stand-in\"\nbase_url = \"{}\"\n\
-         env_key = \"STAND_IN_KEY\"\nwire_api = \"responses\"\n\
-         request_max_retries = 1\nstream_max_retries = 1\n",
-        api.openai_url()
-    );
     let home = daemon.home().join(".codex");
     std::fs::create_dir_all(&home).expect("a directory");
-    std::fs::write(home.join("config.toml"), settings).expect("a file");
+    std::fs::write(home.join("config.toml"), api.codex_config()).expect("a file");
 }

@@ -5,7 +5,7 @@ use woodward_testkit::TestRepo;
 use woodward_testkit::patience::until;
 
 use crate::office::{Agent, CLAUDE, CODEX, Office};
-use crate::scene::long_text;
+use crate::person::long_text;
 
 /// Whether the task's last message has come so far.
 fn delivered(office: &Office, task: &str, delivery: &str) {

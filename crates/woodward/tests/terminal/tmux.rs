@@ -5,19 +5,20 @@ use std::path::Path;
 use rustix::process::{Pid, Signal, kill_process};
 use woodward_agents::terminal;
 use woodward_agents::terminal::tmux::{self, Session};
+use woodward_testkit::agent_run::AgentRun;
 use woodward_testkit::patience::until;
 
-use crate::scene::{Run, Scene, WOODWARD};
+use crate::scene::{Scene, WOODWARD};
 
 const ECHO: &str = "echo ready; while read line; do echo \"heard $line\"; done";
 
-fn session(scene: &Scene, run: &Run, name: &str) -> Session {
-    let mark = format!("WOODWARD_STATE_DIR={}", scene.around().display());
+fn session(scene: &Scene, run: &AgentRun, name: &str) -> Session {
+    let mark = format!("WOODWARD_STATE_DIR={}", scene.directory().display());
     let words = ["env", &mark, WOODWARD, terminal::VIEW];
     let mut client: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-    client.push(run.dir.display().to_string());
+    client.push(run.directory().display().to_string());
     Session {
-        socket: scene.around().join("tmux.sock"),
+        socket: scene.directory().join("tmux.sock"),
         name: name.to_owned(),
         client,
     }
@@ -46,30 +47,30 @@ fn server(socket: &Path) -> Pid {
 #[test]
 fn a_person_joins_types_and_leaves_and_the_agent_outlives_tmux() {
     let scene = Scene::new();
-    let mut run = scene.start("", scene.script(ECHO), &[]);
+    let run = scene.start("", scene.script(ECHO), &[]);
     let session = session(&scene, &run, "fix-login-1");
     wait(tmux::open(&session)).unwrap();
     assert!(wait(tmux::is_there(&session)));
     // A pane that nobody looks at is nobody.
     until("the pane shows the agent", || {
-        run.dir.join("attach.sock").exists()
+        run.directory().join("attach.sock").exists()
     });
-    assert!(!run.talk().attached);
+    assert!(!run.conversation().attached);
     let join = format!("{:?}", session.join(false)).replace("\" \"", " ");
     let join = join.replace('"', "");
     let ada = scene.person("ada", &format!("env -u {join}"), (100, 30));
     ada.until_sees("ready");
-    run.until_talk("somebody is attached", |talk| talk.attached);
+    run.wait_for_conversation("somebody is attached", |talk| talk.attached);
     ada.types("hello");
     ada.presses("Enter");
     ada.until_sees("heard hello");
     ada.presses("C-q");
     ada.until_sees("LEFT 0");
-    run.until_talk("nobody is attached", |talk| !talk.attached);
+    run.wait_for_conversation("nobody is attached", |talk| !talk.attached);
     // The whole server is killed: only clients go.
     kill_process(server(&session.socket), Signal::KILL).unwrap();
     until("the session is gone", || !wait(tmux::is_there(&session)));
-    assert!(run.is_alive());
+    assert!(run.is_running());
     wait(tmux::open(&session)).unwrap();
     let bob = scene.viewer("bob", &run, (100, 30));
     bob.until_sees("heard hello");
@@ -78,7 +79,7 @@ fn a_person_joins_types_and_leaves_and_the_agent_outlives_tmux() {
     bob.until_sees("heard again");
     wait(tmux::close(&session)).unwrap();
     assert!(!wait(tmux::is_there(&session)));
-    assert!(run.is_alive());
+    assert!(run.is_running());
 }
 
 #[test]
