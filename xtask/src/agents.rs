@@ -154,6 +154,18 @@ fn job(pin: &Pin) -> Result<Job> {
 
 type Bring = Box<dyn Fn(&Path) -> Vec<Cmd> + Sync>;
 
+/// A home directory in each draft: programs write settings at their first start, and a person's own must
+/// not change. It is removed when the program is checked.
+const HOME: &str = ".home";
+/// Where programs write instead of the person's home, while npm finds its own settings there.
+const HOME_PARTS: [(&str, &str); 5] = [
+    ("XDG_CACHE_HOME", ".cache"),
+    ("XDG_CONFIG_HOME", ".config"),
+    ("XDG_DATA_HOME", ".local/share"),
+    ("XDG_STATE_HOME", ".local/state"),
+    ("TMPDIR", "tmp"),
+];
+
 fn from_npm(package: &str, version: &str) -> Bring {
     let exact = format!("{package}@{version}");
     let quiet =
@@ -163,7 +175,11 @@ fn from_npm(package: &str, version: &str) -> Bring {
             .args(&["install", "--prefix"])
             .args(&[directory]);
         let quiet: Vec<_> = quiet.split(' ').collect();
-        vec![npm.args(&quiet).args(&[&exact])]
+        let npm = npm.args(&quiet).args(&[&exact]);
+        // Packages start their programs when they are installed.
+        let home = directory.join(HOME);
+        let own = |npm: Cmd, (name, part)| npm.env(name, home.join(part));
+        vec![HOME_PARTS.into_iter().fold(npm, own)]
     })
 }
 
@@ -211,7 +227,9 @@ impl Job {
 
     fn bring(&self, directory: &Path) -> Result<()> {
         let draft = self.draft(directory);
-        fs::create_dir_all(&draft)?;
+        for (_, part) in HOME_PARTS {
+            fs::create_dir_all(draft.join(HOME).join(part))?;
+        }
         let start = Instant::now();
         for cmd in (self.bring)(&draft) {
             cmd.run_quietly().with_context(|| {
@@ -243,9 +261,7 @@ impl Job {
         let path = std::env::join_paths(
             std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path)),
         )?;
-        // Programs write settings at their first start; a person's own must not change.
-        let home = draft.join(".home");
-        fs::create_dir_all(&home)?;
+        let home = draft.join(HOME);
         let assign = |name: &str, value: &std::ffi::OsStr| {
             let mut assignment = std::ffi::OsString::from(format!("{name}="));
             assignment.push(value);
@@ -393,11 +409,22 @@ mod tests {
         job.check(&directory, &directory).unwrap();
         job.appear(&directory).unwrap();
         let place = job.place(&directory);
-        let kept = [
-            pins::unpacked(&place).is_dir(),
-            place.join(".home").exists(),
-        ];
+        let kept = [pins::unpacked(&place).is_dir(), place.join(HOME).exists()];
         assert_eq!(kept, [true, false]);
+    }
+
+    #[test]
+    fn an_installed_package_starts_in_a_home_of_its_own() {
+        let commands = from_npm("it", "1")(Path::new("/draft"));
+        let [npm] = &commands[..] else {
+            panic!("it is one command: {commands:?}");
+        };
+        let shown = npm.to_string();
+        for (name, part) in HOME_PARTS {
+            let assignment = format!("{name}=/draft/.home/{part} ");
+            assert!(shown.contains(&assignment), "{shown}");
+        }
+        assert!(shown.ends_with(" it@1"), "{shown}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(crate) struct Cmd {
     program: OsString,
     shown: String,
     arguments: Vec<OsString>,
-    variables: Vec<(&'static str, &'static str)>,
+    variables: Vec<(&'static str, OsString)>,
     removed: Vec<OsString>,
     directory: Option<PathBuf>,
 }
@@ -89,8 +89,8 @@ impl Cmd {
         self
     }
 
-    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
-        self.variables.push((name, value));
+    pub(crate) fn env(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
         self
     }
 
@@ -159,7 +159,7 @@ impl Cmd {
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
-            .envs(self.variables.iter().copied())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(self.directory.as_deref().unwrap_or(repository_root()));
         for name in &self.removed {
             command.env_remove(name);
@@ -181,7 +181,7 @@ fn is_of_package(name: &OsStr) -> bool {
 impl fmt::Display for Cmd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value) in &self.variables {
-            write!(f, "{name}={value} ")?;
+            write!(f, "{name}={} ", quoted(&value.to_string_lossy()))?;
         }
         write!(f, "{}", self.shown)?;
         for argument in &self.arguments {
