@@ -9,10 +9,14 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 
 /// Which build is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Profile {
+    /// What tests run
     Dev,
+    /// What a newcomer builds
     Release,
+    /// What is packaged
+    Dist,
 }
 
 impl Profile {
@@ -20,6 +24,16 @@ impl Profile {
         match self {
             Self::Dev => "debug",
             Self::Release => "release",
+            Self::Dist => "dist",
+        }
+    }
+
+    /// As cargo calls it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Release => "release",
+            Self::Dist => "dist",
         }
     }
 }
@@ -40,11 +54,7 @@ pub(crate) fn run<A: AsRef<OsStr>>(
 }
 
 fn build(profile: Profile) -> Cmd {
-    let build = Cmd::cargo(&["build", "--locked", "--workspace", "--bins"]);
-    match profile {
-        Profile::Dev => build,
-        Profile::Release => build.args(&["--release"]),
-    }
+    Cmd::cargo(&["build", "--locked", "--workspace", "--bins"]).args(&["--profile", profile.name()])
 }
 
 fn command<A: AsRef<OsStr>>(program: &str, shown: &str, arguments: &[A], profile: Profile) -> Cmd {
@@ -67,7 +77,9 @@ mod tests {
 
     #[test]
     fn all_programs_are_built_together() {
-        let release = build(Profile::Release).to_string();
-        assert_eq!(release, "cargo build --locked --workspace --bins --release");
+        for (profile, name) in [(Profile::Dev, "dev"), (Profile::Dist, "dist")] {
+            let expected = format!("cargo build --locked --workspace --bins --profile {name}");
+            assert_eq!(build(profile).to_string(), expected);
+        }
     }
 }

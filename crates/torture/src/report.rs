@@ -53,6 +53,12 @@ impl Report {
         });
     }
 
+    /// A figure with a target that took long to measure: it is narrated at once, too.
+    pub(crate) fn narrate_target(&mut self, name: &str, value: String, target: &str, good: bool) {
+        narrate(&format!("{name}: {value}"));
+        self.want(name, value, target, good);
+    }
+
     /// A figure with a target.
     pub(crate) fn want(&mut self, name: &str, value: impl ToString, target: &str, good: bool) {
         self.lines.push(Line {

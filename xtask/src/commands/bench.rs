@@ -19,8 +19,8 @@ enum How {
         package: &'static str,
         target: &'static str,
     },
-    /// A command of the torturer, which needs the daemon beside it.
-    Daemon,
+    /// A command of the torturer, which needs the daemon beside it, in this build unless told otherwise.
+    Daemon(Profile),
 }
 
 const BENCHES: &[Row] = &[
@@ -42,17 +42,17 @@ const BENCHES: &[Row] = &[
     },
     Row {
         name: "lifecycle",
-        how: How::Daemon,
-        measures: "tasks from creation to landed against bare git, start-up, idling",
+        how: How::Daemon(Profile::Dist),
+        measures: "tasks from creation to landed against bare git, start-up, idling, many tasks",
     },
     Row {
         name: "queue",
-        how: How::Daemon,
+        how: How::Daemon(Profile::Release),
         measures: "the merge queue against landing one by one and what the formula promises; a plot",
     },
     Row {
         name: "gates",
-        how: How::Daemon,
+        how: How::Daemon(Profile::Release),
         measures: "a gate that does nothing, and one whose verdict is known, against `sh -c true`",
     },
 ];
@@ -62,6 +62,9 @@ const BENCHES: &[Row] = &[
 /// All arguments after the name go to it. Without a name, lists what can be measured.
 #[derive(clap::Args)]
 pub(crate) struct Bench {
+    /// The build to measure; `lifecycle` takes what is packaged, `queue` and `gates` the release
+    #[arg(long, value_enum)]
+    profile: Option<Profile>,
     /// What to measure
     name: Option<String>,
     /// Arguments of the measurement
@@ -73,10 +76,14 @@ impl Bench {
     pub(crate) fn run(&self) -> Result<ExitCode> {
         let row = row(self.name.as_deref())?;
         match row.how {
+            How::Bench { .. } if self.profile.is_some() => bail!(
+                "`{}` is always built with cargo's own profile for benches; leave `--profile` out",
+                row.name
+            ),
             How::Bench { package, target } => {
                 Ok(command(package, target, &self.args).run()?.into())
             }
-            How::Daemon => torture::run(row.name, &self.args, Profile::Release),
+            How::Daemon(usual) => torture::run(row.name, &self.args, self.profile.unwrap_or(usual)),
         }
     }
 }
@@ -104,7 +111,37 @@ fn command(package: &str, target: &str, arguments: &[OsString]) -> Cmd {
 
 #[cfg(test)]
 mod tests {
-    use super::{command, row};
+    use super::{Bench, How, Profile, command, row};
+    use crate::Cli;
+    use crate::commands::Command;
+    use clap::Parser;
+
+    #[test]
+    fn the_profile_is_told_before_or_after_the_name_and_not_passed_on() {
+        let after = ["lifecycle", "--profile", "release", "--tasks", "400"];
+        let before = ["--profile", "release", "lifecycle", "--tasks", "400"];
+        for arguments in [after, before] {
+            let line = ["cargo xtask", "bench"].into_iter().chain(arguments);
+            let Command::Bench(bench) = Cli::try_parse_from(line).unwrap().command else {
+                panic!("`bench` is the bench");
+            };
+            assert_eq!(bench.profile, Some(Profile::Release));
+            assert_eq!(bench.args, ["--tasks", "400"]);
+        }
+        let usual = row(Some("lifecycle")).map(|row| matches!(row.how, How::Daemon(Profile::Dist)));
+        assert!(usual.unwrap(), "what is packaged is measured");
+    }
+
+    #[test]
+    fn a_bench_of_cargo_has_no_profile() {
+        let bench = Bench {
+            profile: Some(Profile::Dist),
+            name: Some("store".into()),
+            args: Vec::new(),
+        };
+        let refused = bench.run().expect_err("it can't be told").to_string();
+        assert!(refused.contains("leave `--profile` out"), "{refused}");
+    }
 
     #[test]
     fn a_known_bench_gets_its_arguments() {

@@ -258,7 +258,10 @@ pub(super) fn resident_mb(pid: u32) -> Result<f64> {
 /// How long `woodward status` takes, so many times.
 pub(super) fn status_times(place: &Place, times: usize) -> Result<Vec<Duration>> {
     let mut status = place.stage.woodward();
-    status.arg("status").stdout(Stdio::null());
+    status
+        .arg("status")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     (0..times)
         .map(|_| {
             let begun = Instant::now();

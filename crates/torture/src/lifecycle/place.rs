@@ -205,7 +205,9 @@ impl Place {
         Ok(took)
     }
 
-    pub(super) async fn end(self) -> Result<()> {
-        self.daemon.stop(&self.stage).await
+    /// Stops the daemon. Dropping what is returned deletes the files.
+    pub(super) async fn end(self) -> Result<Stage> {
+        self.daemon.stop(&self.stage).await?;
+        Ok(self.stage)
     }
 }
