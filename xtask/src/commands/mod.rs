@@ -10,6 +10,7 @@ mod sim;
 mod test;
 mod torture;
 
+use crate::runner::KillLeftovers;
 use anyhow::Result;
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Replay(replay::Replay),
     Fixtures(fixtures::Fixtures),
     Deps(deps::Deps),
+    #[command(hide = true)]
+    KillLeftovers(KillLeftovers),
 }
 
 impl Command {
@@ -42,6 +45,7 @@ impl Command {
             Self::Replay(command) => command.run(),
             Self::Fixtures(command) => command.run(),
             Self::Deps(command) => command.run(),
+            Self::KillLeftovers(command) => Ok(command.run()),
         }
     }
 }

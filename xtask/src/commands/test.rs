@@ -9,7 +9,7 @@ use crate::commands::{lint, setup};
 use crate::load::Load;
 use crate::output;
 use crate::process::{Cmd, repository_root, target_directory};
-use crate::runner::{self, Build, Group, Job, Retry, SharedPostgres, Space};
+use crate::runner::{self, Build, Group, Job, ProcessGuard, Retry, SharedPostgres, Space};
 use crate::steps::{Failed, Share, Steps};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
@@ -117,6 +117,7 @@ impl Test {
     fn tests(&self, build: &Build, results: &Path) -> Result<()> {
         // First, so that it is removed last.
         let space = Space::new()?;
+        let guard = ProcessGuard::start(&space)?;
         let postgres = SharedPostgres::start(build.program("hold-postgres")?, &space)?;
         let mut jobs = build.jobs()?;
         if !self.fast {
@@ -131,9 +132,7 @@ impl Test {
         }
         let capabilities = Capabilities::new(results)?;
         for job in &mut jobs {
-            if job.may_use_dev() {
-                job.variables.extend(space.variables());
-            }
+            job.variables.extend(space.variables(job.may_use_dev()));
             job.variables.push(postgres.variable());
             job.variables.push(capabilities.variable());
         }
@@ -149,8 +148,9 @@ impl Test {
             if let Some(rounds) = self.repeat {
                 output::narrate(&format!("round {round} of {rounds}"));
             }
-            let report = runner::run(&jobs, results, retry)?;
+            let report = runner::run(&jobs, results, retry, &guard)?;
             report.show();
+            space.keep_evidence(&results.join("evidence"))?;
             if !report.is_success() {
                 bail!("tests failed");
             }

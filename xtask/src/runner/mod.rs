@@ -6,6 +6,7 @@
 //! whose process did not end with success.
 
 mod binaries;
+mod guard;
 mod history;
 mod job;
 mod junit;
@@ -15,6 +16,7 @@ mod report;
 mod space;
 
 pub(crate) use binaries::{Build, build, command as build_command};
+pub(crate) use guard::{KillLeftovers, ProcessGuard};
 pub(crate) use job::{Group, Job};
 pub(crate) use postgres::SharedPostgres;
 pub(crate) use report::Report;
@@ -45,10 +47,15 @@ pub(crate) enum Retry {
 ///
 /// `directory` gets the output of the tests and `junit.xml`. Durations are kept beside the build, for
 /// the next run of any clone that uses it.
-pub(crate) fn run(jobs: &[Job], directory: &Path, retry: Retry) -> Result<Report> {
+pub(crate) fn run(
+    jobs: &[Job],
+    directory: &Path,
+    retry: Retry,
+    guard: &ProcessGuard,
+) -> Result<Report> {
     std::fs::create_dir_all(directory)?;
     let mut history = History::read(target_directory().join("test-durations.json"));
-    let pool = Pool::new(directory);
+    let pool = Pool::new(directory, guard);
     let mut report = Report::new(pool.run(&history.longest_first(jobs)));
     let failed: Vec<&Job> = report.failed().filter_map(|id| find(jobs, id)).collect();
     if retry == Retry::Once && failed.len() <= RETRIES_MAX {

@@ -4,6 +4,7 @@
 //! the pool wait. It must never start more than its units allow, except for a job larger than all of
 //! them, which then runs alone.
 
+use super::guard::{self, ProcessGuard};
 use super::job::{CORE, Job};
 use crate::output;
 use std::fs::{self, File};
@@ -43,9 +44,11 @@ pub(crate) struct Outcome {
 }
 
 /// Where jobs run.
-pub(crate) struct Pool {
+pub(crate) struct Pool<'a> {
     units: usize,
     directory: PathBuf,
+    /// Kills them if this process is killed.
+    guard: Option<&'a ProcessGuard>,
 }
 
 struct State<'a> {
@@ -57,17 +60,21 @@ struct State<'a> {
     shown: Instant,
 }
 
-impl Pool {
+impl<'a> Pool<'a> {
     /// A pool for this machine's cores, with the jobs' output in `directory`.
-    pub(crate) fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path, guard: &'a ProcessGuard) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Self::with_units(cores * CORE, directory)
+        Self {
+            guard: Some(guard),
+            ..Self::with_units(cores * CORE, directory)
+        }
     }
 
     fn with_units(units: usize, directory: &Path) -> Self {
         Self {
             units,
             directory: directory.to_owned(),
+            guard: None,
         }
     }
 
@@ -112,7 +119,7 @@ impl Pool {
     }
 
     /// The first job for which there is room, or `None` when there is nothing left to start.
-    fn next<'a>(&self, state: &Mutex<State<'a>>, changed: &Condvar) -> Option<&'a Job> {
+    fn next<'b>(&self, state: &Mutex<State<'b>>, changed: &Condvar) -> Option<&'b Job> {
         let mut state = lock(state);
         loop {
             if state.waiting.is_empty() || state.failed >= FAILURES_MAX {
@@ -136,12 +143,24 @@ impl Pool {
         job.group.units().min(self.units)
     }
 
+    fn wait_guarded(&self, child: Child, deadline: Instant) -> std::io::Result<Option<ExitStatus>> {
+        let group = child.id();
+        if let Some(guard) = self.guard {
+            guard.report_started(group);
+        }
+        let ended = wait(child, deadline);
+        if let Some(guard) = self.guard {
+            guard.report_ended(group);
+        }
+        ended
+    }
+
     fn run_one(&self, worker: usize, job: &Job) -> Outcome {
         let start = Instant::now();
         let path = self.directory.join(format!("output-{worker}"));
         let ended = File::create(&path)
             .and_then(|output| spawn(job, &output))
-            .and_then(|child| wait(child, start + job.group.limit()));
+            .and_then(|child| self.wait_guarded(child, start + job.group.limit()));
         let took = start.elapsed();
         let text = || tail(&path);
         let ended = match ended {
@@ -189,8 +208,7 @@ fn wait(mut child: Child, deadline: Instant) -> std::io::Result<Option<ExitStatu
         }
         if Instant::now() >= deadline {
             // The leader is not reaped yet, so its number can't belong to another group.
-            let group = format!("-{}", child.id());
-            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+            guard::kill_group(child.id());
             child.kill()?;
             child.wait()?;
             return Ok(None);

@@ -23,7 +23,7 @@ impl SharedPostgres {
     /// Starts it with the holder program that was built with the tests.
     pub(crate) fn start(holder: &Path, space: &Space) -> Result<Self> {
         let mut holder = Command::new(holder)
-            .envs(space.variables())
+            .envs(space.variables(true))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

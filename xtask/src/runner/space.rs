@@ -1,8 +1,8 @@
-//! Where tests put their files: in memory, where the machine has room for that.
+//! Where tests put their files: in memory, where the machine has room for that, or on the disk.
 //!
 //! Tests make and delete hundreds of thousands of small files, and ext4 takes long to make a file
-//! after many were deleted: on disk the end-to-end tests take half as long again. A machine without
-//! room runs the same tests on its disk. It must never remove a directory of a run that goes on.
+//! after many were deleted: on disk the end-to-end tests take half as long again. Nothing that a run or
+//! its agent programs leave outlives it. It must never remove a directory of a run that goes on.
 
 use crate::output;
 use crate::process::Cmd;
@@ -16,53 +16,102 @@ use std::path::{Path, PathBuf};
 const MEMORY: &str = "/dev/shm";
 /// What must be free there, and of the machine's memory.
 const FREE_MIN_KIB: u64 = 8 << 20;
+/// A directory on the disk that every user may write. Not `/tmp`, where agents may write without asking.
+const DISK: &str = "/var/tmp";
 /// Followed by the number of the process: short, because sockets have short paths.
-const PREFIX: &str = "ww-";
-/// Where it holds temporary files, and where homes of agents, by the variables that say so. An agent
-/// may write below the first without asking, so the second is beside it.
+const PREFIX: &str = "wwt-";
+/// The directory for temporary files and that for homes of agents, by the variables that name them. An
+/// agent may write below the first without asking, so the second is beside it.
 const PARTS: [(&str, &str); 2] = [("TMPDIR", "tmp"), ("WOODWARD_TEST_HOMES", "homes")];
+/// What a failed torture leaves there has names that begin like this.
+const EVIDENCE: &str = "ww-";
 /// PostgreSQL runs as another user, who makes and removes a directory there: as in `/tmp`.
 const MODE: u32 = 0o1777;
 
-/// The place of one run. Dropped, it is removed.
-pub(crate) struct Space(Option<PathBuf>);
+/// The directories of one run. Dropped, they are removed.
+pub(crate) struct Space {
+    /// `None` where there is not enough room in memory.
+    memory: Option<PathBuf>,
+    disk: PathBuf,
+}
 
 impl Space {
-    /// Makes it, and removes what killed runs left.
+    /// Makes them, and removes what killed runs left.
     pub(crate) fn new() -> Result<Self> {
-        let memory = Path::new(MEMORY);
-        remove_left(memory)?;
-        let room = Room::of_this_machine();
-        if !room.suffices() {
-            output::narrate("tests use the disk: there is not enough room in memory");
-            return Ok(Self(None));
-        }
-        let place = memory.join(format!("{PREFIX}{}", std::process::id()));
-        for (_, part) in PARTS {
-            let part = place.join(part);
+        let name = format!("{PREFIX}{}", std::process::id());
+        remove_left(Path::new(DISK))?;
+        let space = Self {
+            memory: memory_has_room()?.then(|| Path::new(MEMORY).join(&name)),
+            disk: Path::new(DISK).join(&name),
+        };
+        let directories = space.directories();
+        for part in directories.flat_map(|directory| PARTS.map(|(_, part)| directory.join(part))) {
             fs::create_dir_all(&part)
                 .with_context(|| format!("cannot create {}", part.display()))?;
             fs::set_permissions(&part, fs::Permissions::from_mode(MODE))?;
         }
-        Ok(Self(Some(place)))
+        Ok(space)
     }
 
-    /// The variables for the environment of tests and of their database server.
-    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
-        let places = self.0.iter();
-        places
-            .flat_map(|place| PARTS.map(|(name, part)| (name.into(), place.join(part).into())))
-            .collect()
+    /// All its directories.
+    pub(crate) fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.memory.iter().chain([&self.disk]).map(PathBuf::as_path)
+    }
+
+    /// Copies what a failed torture has left for people to read into a directory, and says so.
+    pub(crate) fn keep_evidence(&self, directory: &Path) -> Result<()> {
+        let (_, temporary) = PARTS[0];
+        for files in self.directories() {
+            for entry in fs::read_dir(files.join(temporary))? {
+                let entry = entry?;
+                if !entry.file_name().to_string_lossy().starts_with(EVIDENCE) {
+                    continue;
+                }
+                fs::create_dir_all(directory)?;
+                let path = entry.path();
+                let copy = Cmd::new("cp").args(&["-r", "--"]).args(&[&path, directory]);
+                // Without it, there is still the result of the test.
+                output::narrate(&match copy.run_quietly() {
+                    Ok(_) => format!("{} was copied into {}", path.display(), directory.display()),
+                    Err(error) => format!("{} is lost: {error:#}", path.display()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The variables for the environment of a test, or of the database server, which may use memory or
+    /// must use the disk.
+    pub(crate) fn variables(&self, may_use_memory: bool) -> Vec<(OsString, OsString)> {
+        let directory = match &self.memory {
+            Some(memory) if may_use_memory => memory,
+            _ => &self.disk,
+        };
+        let variable = |(name, part): (&str, &str)| (name.into(), directory.join(part).into());
+        PARTS.map(variable).into()
     }
 }
 
 impl Drop for Space {
     fn drop(&mut self) {
-        if let Some(place) = &self.0 {
+        for directory in self.directories() {
             // What can't be removed now is removed by the next run.
-            let _ = fs::remove_dir_all(place);
+            let _ = fs::remove_dir_all(directory);
         }
     }
+}
+
+/// Whether tests can use memory, from which it removes what killed runs left.
+fn memory_has_room() -> Result<bool> {
+    let memory = Path::new(MEMORY);
+    if memory.exists() {
+        remove_left(memory)?;
+    }
+    let has_room = Room::of_this_machine().suffices();
+    if !has_room {
+        output::narrate("tests use the disk: there is not enough room in memory");
+    }
+    Ok(has_room)
 }
 
 /// What this machine says of its memory.
@@ -116,9 +165,9 @@ impl Room {
     }
 }
 
-/// Removes the places of runs that are over.
-fn remove_left(memory: &Path) -> Result<()> {
-    for entry in fs::read_dir(memory)? {
+/// Removes the directories of runs that are over.
+fn remove_left(directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let process = name
@@ -173,7 +222,7 @@ mod tests {
         let memory = Scratch::new("space");
         let own = format!("{PREFIX}{}", std::process::id());
         // No process has such a number.
-        let names = [own.as_str(), "ww-4194399", "ww-other", "4194399"];
+        let names = [own.as_str(), "wwt-4194399", "wwt-other", "ww-4194399"];
         for name in names {
             fs::create_dir(memory.join(name)).unwrap();
         }
@@ -183,13 +232,52 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_room_changes_no_variable() {
-        assert_eq!(Space(None).variables(), []);
-        let space = Space(Some("/nowhere/ww-1".into()));
-        let expected = [
-            ("TMPDIR".into(), "/nowhere/ww-1/tmp".into()),
-            ("WOODWARD_TEST_HOMES".into(), "/nowhere/ww-1/homes".into()),
-        ];
-        assert_eq!(space.variables(), expected);
+    fn variables_name_directories_in_memory_only_for_those_who_may_use_it() {
+        let mut space = Space {
+            memory: Some("/nowhere/memory".into()),
+            disk: "/nowhere/disk".into(),
+        };
+        let expected = |directory: &str| {
+            let part = |part: &str| format!("{directory}/{part}").into();
+            [
+                ("TMPDIR".into(), part("tmp")),
+                ("WOODWARD_TEST_HOMES".into(), part("homes")),
+            ]
+        };
+        assert_eq!(space.variables(true), expected("/nowhere/memory"));
+        assert_eq!(space.variables(false), expected("/nowhere/disk"));
+        space.memory = None;
+        assert_eq!(space.variables(true), expected("/nowhere/disk"));
+    }
+
+    #[test]
+    fn what_a_failed_torture_leaves_is_kept_and_nothing_else() {
+        let scratch = Scratch::new("evidence");
+        let space = Space {
+            memory: Some(scratch.join("memory")),
+            disk: scratch.join("disk"),
+        };
+        for path in ["memory/tmp/ww-a1/state", "memory/tmp/.tmpX", "disk/tmp"] {
+            fs::create_dir_all(scratch.join(path)).unwrap();
+        }
+        fs::write(scratch.join("memory/tmp/ww-a1/state/daemon.log"), "x").unwrap();
+        let kept = scratch.join("kept");
+        space.keep_evidence(&kept).unwrap();
+        assert!(kept.join("ww-a1/state/daemon.log").is_file());
+        assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_space_is_removed_with_all_its_directories() {
+        let scratch = Scratch::new("spaces");
+        let (memory, disk) = (scratch.join("memory"), scratch.join("disk"));
+        let space = Space {
+            memory: Some(memory.clone()),
+            disk: disk.clone(),
+        };
+        fs::create_dir_all(memory.join("homes/1")).unwrap();
+        fs::create_dir_all(disk.join("tmp/1")).unwrap();
+        drop(space);
+        assert!(!memory.exists() && !disk.exists());
     }
 }

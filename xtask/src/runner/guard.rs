@@ -1,0 +1,136 @@
+//! Kills the tests that a killed run leaves behind.
+//!
+//! Tests run in process groups of their own, so neither Ctrl-C nor the death of the xtask reaches them.
+//! A second xtask process reads from a pipe which groups run, and kills them when the pipe is closed,
+//! however the first process ended. It must never kill a group that was reported as ended.
+
+use super::space::Space;
+use anyhow::{Context as _, Result};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// The command of the second process.
+const COMMAND: &str = "kill-leftovers";
+
+/// Kill the tests of an interrupted run: the second process of `cargo xtask test`
+#[derive(clap::Args)]
+pub(crate) struct KillLeftovers {
+    /// A directory of the run's files; daemons exit when their files are gone
+    #[arg(long, value_name = "DIR")]
+    files: Vec<PathBuf>,
+}
+
+impl KillLeftovers {
+    pub(crate) fn run(&self) -> ExitCode {
+        let leftovers = running_groups(std::io::stdin().lock());
+        for &group in &leftovers {
+            kill_group(group);
+        }
+        if !leftovers.is_empty() {
+            for files in &self.files {
+                // What can't be removed now is removed by the next run.
+                let _ = fs::remove_dir_all(files);
+            }
+        }
+        ExitCode::SUCCESS
+    }
+}
+
+/// The second process. Dropping this ends it.
+pub(crate) struct ProcessGuard {
+    process: Child,
+    pipe: Mutex<Option<ChildStdin>>,
+}
+
+impl ProcessGuard {
+    /// Starts the second process in a process group of its own: signals to ours must not reach it.
+    pub(crate) fn start(space: &Space) -> Result<Self> {
+        let program = std::env::current_exe()?;
+        let files = space
+            .directories()
+            .flat_map(|files| ["--files".as_ref(), files.as_os_str()]);
+        let mut process = Command::new(&program)
+            .arg(COMMAND)
+            .args(files)
+            .stdin(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        let pipe = Mutex::new(process.stdin.take());
+        Ok(Self { process, pipe })
+    }
+
+    /// Reports that a process group was started.
+    pub(crate) fn report_started(&self, group: u32) {
+        self.report('+', group);
+    }
+
+    /// Reports that the leader of a group has ended.
+    pub(crate) fn report_ended(&self, group: u32) {
+        self.report('-', group);
+    }
+
+    fn report(&self, sign: char, group: u32) {
+        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipe) = pipe.as_mut() {
+            // Tests also run without the second process.
+            let _ = pipe.write_all(format!("{sign}{group}\n").as_bytes());
+        }
+    }
+}
+
+impl Drop for ProcessGuard {
+    fn drop(&mut self) {
+        let pipe = self.pipe.get_mut();
+        drop(pipe.unwrap_or_else(PoisonError::into_inner).take());
+        let _ = self.process.wait();
+    }
+}
+
+/// Kills all processes of a group.
+pub(super) fn kill_group(group: u32) {
+    let group = format!("-{group}");
+    let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+}
+
+/// The groups that were reported as started and not as ended.
+fn running_groups(lines: impl BufRead) -> BTreeSet<u32> {
+    let mut groups = BTreeSet::new();
+    for line in lines.lines().map_while(Result::ok) {
+        if let Some(group) = line.strip_prefix('+').and_then(|it| it.parse().ok()) {
+            groups.insert(group);
+        } else if let Some(group) = line.strip_prefix('-').and_then(|it| it.parse().ok()) {
+            groups.remove(&group);
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
+
+    #[test]
+    fn groups_that_started_and_did_not_end_are_running() {
+        let reports = "+12\n+7\n-12\n+12\n+30\n-30\n+9";
+        assert_eq!(running_groups(reports.as_bytes()), [7, 9, 12].into());
+        assert!(running_groups("".as_bytes()).is_empty());
+    }
+
+    #[test]
+    fn a_group_is_killed_with_all_its_processes() {
+        let mut leader = Command::new("sh")
+            .args(["-c", "sleep 300 & wait"])
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        kill_group(leader.id());
+        assert_eq!(leader.wait().unwrap().signal(), Some(9));
+    }
+}
