@@ -12,6 +12,7 @@ mod deps;
 mod doctests;
 mod draft;
 mod load;
+mod machine;
 mod output;
 mod process;
 mod programs;
@@ -20,6 +21,7 @@ mod runner;
 mod scratch;
 mod sources;
 mod steps;
+mod stolen;
 
 use clap::Parser;
 use std::process::ExitCode;
