@@ -544,6 +544,7 @@ impl Driver {
                 message: compose(&message, &trailers),
                 author: person.unwrap_or_else(nobody),
                 now: clock::now(),
+                is_from_run: true,
             };
             project.repo.commit_all(&place, &with).await
         };

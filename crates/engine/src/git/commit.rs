@@ -42,6 +42,8 @@ pub struct CommitWith {
     pub author: Signature,
     /// When.
     pub now: Timestamp,
+    /// Whether it commits what a run left. Then the message has the trailer `Woodward-Run`.
+    pub is_from_run: bool,
 }
 
 /// What was found and done.
@@ -183,9 +185,10 @@ impl Repo {
                 message: &with.message,
             };
             let made = self.write_commit(&new).await?;
-            match merging.is_empty() {
-                true => self.learn_own(&made, &tree, &found.head),
-                false => self.learn(&made, &tree, None),
+            match (merging.is_empty(), with.is_from_run) {
+                (true, true) => self.learn_from_run(&made, &tree, &found.head),
+                (true, false) => self.learn(&made, &tree, Some(vec![found.head.clone()])),
+                (false, _) => self.learn(&made, &tree, None),
             }
             Some(made)
         } else {

@@ -51,8 +51,8 @@ struct Facts {
     tree: TreeId,
     /// `None`: nobody has asked for them.
     parents: Option<Vec<CommitId>>,
-    /// Whether Woodward made the commit from an agent's uncommitted files.
-    is_own: bool,
+    /// Whether Woodward made the commit from what a run left uncommitted.
+    is_from_run: bool,
 }
 
 #[derive(Debug)]
@@ -72,8 +72,8 @@ impl Repo {
         self.learn_facts(commit, tree, parents, false);
     }
 
-    /// Adds a commit that Woodward made from an agent's uncommitted files.
-    pub(super) fn learn_own(&self, commit: &CommitId, tree: &TreeId, parent: &CommitId) {
+    /// Notes a commit that Woodward made from what a run left uncommitted.
+    pub(super) fn learn_from_run(&self, commit: &CommitId, tree: &TreeId, parent: &CommitId) {
         self.learn_facts(commit, tree, Some(vec![parent.clone()]), true);
     }
 
@@ -82,29 +82,29 @@ impl Repo {
         commit: &CommitId,
         tree: &TreeId,
         parents: Option<Vec<CommitId>>,
-        is_own: bool,
+        is_from_run: bool,
     ) {
         let mut commits = lock(&self.place.known.commits);
         let earlier = commits.get(commit);
         let facts = Facts {
             tree: tree.clone(),
-            is_own: is_own || earlier.is_some_and(|facts| facts.is_own),
+            is_from_run: is_from_run || earlier.is_some_and(|facts| facts.is_from_run),
             parents: parents.or_else(|| earlier?.parents.clone()),
         };
         commits.insert(commit.clone(), facts);
     }
 
-    /// Whether all commits from `head` down to one of `bases` are known to be Woodward's own commits of an
-    /// agent's uncommitted files. `false` if that is not known.
-    pub(super) fn is_known_own_work(&self, head: &CommitId, bases: &[&CommitId]) -> bool {
+    /// Whether all commits from `head` down to one of `bases` are known to be what Woodward made from what
+    /// runs left uncommitted. `false` if that is not known.
+    pub(super) fn is_known_from_runs(&self, head: &CommitId, bases: &[&CommitId]) -> bool {
         let commits = lock(&self.place.known.commits);
         let mut at = head;
         for _ in 0..STEPS_MAX {
             if bases.contains(&at) {
                 return true;
             }
-            let own = commits.get(at).filter(|facts| facts.is_own);
-            let Some([parent]) = own.and_then(|facts| facts.parents.as_deref()) else {
+            let from_run = commits.get(at).filter(|facts| facts.is_from_run);
+            let Some([parent]) = from_run.and_then(|facts| facts.parents.as_deref()) else {
                 return false;
             };
             at = parent;
@@ -239,7 +239,7 @@ mod tests {
         let facts = Facts {
             tree: TreeId::from(commit(0)),
             parents: None,
-            is_own: false,
+            is_from_run: false,
         };
         let mut commits = Commits::default();
         let count = 5 * GENERATION_MAX;

@@ -33,7 +33,7 @@ impl Repo {
         head: &CommitId,
         excluded: &[&CommitId],
     ) -> Result<Vec<String>, GitError> {
-        if self.is_known_own_work(head, excluded) {
+        if self.is_known_from_runs(head, excluded) {
             return Ok(Vec::new());
         }
         let count = format!("--max-count={MESSAGES_MAX}");

@@ -83,6 +83,7 @@ impl Engine {
             author: (person.author())
                 .unwrap_or_else(|| Signature::new("Woodward", "woodward@localhost")),
             now: clock::now(),
+            is_from_run: false,
         };
         let done = repo
             .decide_embedded(&worktree, path, &decision.choice, commit, &with)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 use woodward_core::{CommitId, IntentId};
-use woodward_engine::git::{Advance, Door, Removal, Repo};
+use woodward_engine::git::{Advance, CommitWith, Door, Removal, Repo};
 use woodward_testkit::write_program;
 
 use crate::support::{NOW, Scratch, fsck, git, put, read, rev, try_git};
@@ -300,6 +300,38 @@ async fn what_gates_leave_is_gone_before_the_next_ones_look() {
         assert_eq!(read(&place, "ignored/cache"), "warm");
         assert_eq!(&rev(&place, "HEAD"), commit);
     }
+}
+
+#[tokio::test]
+async fn only_commits_of_what_runs_left_have_no_messages_of_an_agent() {
+    let it = Counted::new(&[]).await;
+    let worktree = it.scratch.worktree("t").await;
+    let base = it.scratch.head();
+    let of_run = CommitWith {
+        message: "t: work\n\nWoodward-Run: 1\n".into(),
+        is_from_run: true,
+        ..it.scratch.commit_with("t")
+    };
+    let commit = async |text: &str, with: &CommitWith| {
+        put(&worktree.path, "new.txt", text);
+        it.repo.commit_all(&worktree, with).await.unwrap().head
+    };
+    let messages = async |head: &CommitId| {
+        let cached = it.repo.own_messages(head, &[&base]).await.unwrap();
+        let read = it.scratch.repo.own_messages(head, &[&base]).await.unwrap();
+        assert_eq!(cached, read);
+        cached
+    };
+    let first = commit("one\n", &of_run).await;
+    let second = commit("two\n", &of_run).await;
+    it.verbs();
+    assert!(messages(&first).await.is_empty());
+    assert!(messages(&second).await.is_empty());
+    assert!(it.verbs().is_empty(), "nothing was asked");
+    let decided = commit("three\n", &it.scratch.commit_with("t")).await;
+    assert_eq!(messages(&decided).await, ["work"]);
+    let third = commit("four\n", &of_run).await;
+    assert_eq!(messages(&third).await, ["work"]);
 }
 
 #[tokio::test]

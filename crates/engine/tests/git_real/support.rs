@@ -74,6 +74,7 @@ impl Scratch {
             message: "work\n".into(),
             author: Signature::new("Agent", "agent@example.org"),
             now: NOW,
+            is_from_run: false,
         }
     }
 
