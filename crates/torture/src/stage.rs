@@ -37,7 +37,7 @@ impl Stage {
 
     fn with(woodward: PathBuf) -> Result<Self> {
         let dir = tempfile::Builder::new()
-            .prefix("ww-")
+            .prefix("torture-")
             .tempdir()
             .context("cannot make a scratch directory")?;
         let stage = Self {

@@ -23,8 +23,8 @@ const PREFIX: &str = "wwt-";
 /// The directory for temporary files and that for homes of agents, by the variables that name them. An
 /// agent may write below the first without asking, so the second is beside it.
 const PARTS: [(&str, &str); 2] = [("TMPDIR", "tmp"), ("WOODWARD_TEST_HOMES", "homes")];
-/// What a failed torture leaves there has names that begin like this.
-const EVIDENCE: &str = "ww-";
+/// The names of what a failed torture leaves there begin with this (`torture/src/stage.rs`).
+const EVIDENCE: &str = "torture-";
 /// PostgreSQL runs as another user, who makes and removes a directory there: as in `/tmp`.
 const MODE: u32 = 0o1777;
 
@@ -257,13 +257,14 @@ mod tests {
             memory: Some(scratch.join("memory")),
             disk: scratch.join("disk"),
         };
-        for path in ["memory/tmp/ww-a1/state", "memory/tmp/.tmpX", "disk/tmp"] {
+        let others = ["memory/tmp/.tmpX", "memory/tmp/ww-pg-1", "disk/tmp"];
+        for path in others.iter().chain(&["memory/tmp/torture-a1/state"]) {
             fs::create_dir_all(scratch.join(path)).unwrap();
         }
-        fs::write(scratch.join("memory/tmp/ww-a1/state/daemon.log"), "x").unwrap();
+        fs::write(scratch.join("memory/tmp/torture-a1/state/daemon.log"), "x").unwrap();
         let kept = scratch.join("kept");
         space.keep_evidence(&kept).unwrap();
-        assert!(kept.join("ww-a1/state/daemon.log").is_file());
+        assert!(kept.join("torture-a1/state/daemon.log").is_file());
         assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
     }
 
