@@ -1,26 +1,32 @@
-//! Kills the tests that a killed run leaves behind.
+//! Kills what a killed run leaves behind: tests, and the supervisors and agents that they started.
 //!
 //! Tests run in process groups of their own, so neither Ctrl-C nor the death of the xtask reaches them.
 //! A second xtask process reads from a pipe which groups run, and kills them when the pipe is closed,
-//! however the first process ended. It must never kill a group that was reported as ended.
+//! however the first process ended. Supervisors outlive their tests; they and their children are found by
+//! the run's directory in their environment. It must never kill a group that was reported as ended.
 
 use super::space::Space;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 /// The command of the second process.
 const COMMAND: &str = "kill-leftovers";
+/// Every process that a test starts has one of these, below the run's directory.
+const VARIABLES: [&str; 2] = ["TMPDIR=", "HOME="];
+/// How often processes are looked for: one that is killed may just have started another.
+const ROUNDS_MAX: usize = 100;
 
 /// Kill the tests of an interrupted run: the second process of `cargo xtask test`
 #[derive(clap::Args)]
 pub(crate) struct KillLeftovers {
-    /// A directory of the run's files; daemons exit when their files are gone
+    /// A directory of the run's files
     #[arg(long, value_name = "DIR")]
     files: Vec<PathBuf>,
 }
@@ -32,6 +38,7 @@ impl KillLeftovers {
             kill_group(group);
         }
         if !leftovers.is_empty() {
+            kill_users_of(&self.files);
             for files in &self.files {
                 // What can't be removed now is removed by the next run.
                 let _ = fs::remove_dir_all(files);
@@ -98,6 +105,41 @@ pub(super) fn kill_group(group: u32) {
     let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
 }
 
+/// Kills all processes that were started with a temporary or home directory below one of these.
+fn kill_users_of(directories: &[PathBuf]) {
+    for _ in 0..ROUNDS_MAX {
+        let users = users_of(directories);
+        if users.is_empty() {
+            return;
+        }
+        let _ = Command::new("kill").arg("-KILL").args(users).status();
+    }
+}
+
+/// The ids of the processes that were started with a temporary or home directory below one of these.
+fn users_of(directories: &[PathBuf]) -> Vec<String> {
+    let is_below = |path: &[u8]| {
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        directories
+            .iter()
+            .any(|directory| path.starts_with(directory))
+    };
+    let is_wanted = |entry: &[u8]| {
+        let mut values = VARIABLES
+            .iter()
+            .filter_map(|name| entry.strip_prefix(name.as_bytes()));
+        values.any(is_below)
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|process| process.file_name().into_string().ok());
+    let is_user = |id: &String| {
+        let environment = fs::read(format!("/proc/{id}/environ"));
+        environment.is_ok_and(|all| all.split(|byte| *byte == 0).any(is_wanted))
+    };
+    let numbers = ids.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit()));
+    numbers.filter(is_user).collect()
+}
+
 /// The groups that were reported as started and not as ended.
 fn running_groups(lines: impl BufRead) -> BTreeSet<u32> {
     let mut groups = BTreeSet::new();
@@ -121,6 +163,31 @@ mod tests {
         let reports = "+12\n+7\n-12\n+12\n+30\n-30\n+9";
         assert_eq!(running_groups(reports.as_bytes()), [7, 9, 12].into());
         assert!(running_groups("".as_bytes()).is_empty());
+    }
+
+    #[test]
+    fn processes_are_found_by_their_directories_and_killed() {
+        let sleep = |variable: &str, value: &str| {
+            let mut sleep = Command::new("sleep");
+            sleep.arg("300").env(variable, value).spawn().unwrap()
+        };
+        let mut killed = [
+            sleep("TMPDIR", "/nowhere/wwt-1/tmp"),
+            sleep("HOME", "/nowhere/wwt-1/tmp/home"),
+        ];
+        let mut others = [
+            sleep("TMPDIR", "/nowhere/wwt-12/tmp"),
+            sleep("PWD", "/nowhere/wwt-1/tmp"),
+        ];
+        kill_users_of(&["/nowhere/wwt-1".into(), "/nowhere/else".into()]);
+        for process in &mut killed {
+            assert_eq!(process.wait().unwrap().signal(), Some(9));
+        }
+        for process in &mut others {
+            assert_eq!(process.try_wait().unwrap(), None);
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
     }
 
     #[test]

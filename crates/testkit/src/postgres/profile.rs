@@ -15,8 +15,10 @@ impl Profile {
         match self {
             // synchronous_commit stays on: crash tests stop the server at once and
             // expect every acknowledged commit back. The kernel keeps the written
-            // pages, so fsync and full pages only guard against power loss.
+            // pages, so fsync and full pages only guard against power loss. Shared
+            // memory lies in the server's directory: a killed server leaves nothing else.
             Self::Test => &[
+                ("dynamic_shared_memory_type", "mmap"),
                 ("fsync", "off"),
                 ("full_page_writes", "off"),
                 ("shared_buffers", "16MB"),
