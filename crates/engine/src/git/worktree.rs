@@ -7,6 +7,7 @@
 pub(crate) mod admin;
 mod exclude;
 mod hooks;
+mod placement;
 
 use std::fs;
 use std::io;
@@ -211,7 +212,7 @@ impl Repo {
             if !is_free(&worktree.path)? {
                 return Err(GitError::PathTaken(worktree.path.clone()));
             }
-            fs::create_dir_all(&worktree.path).at("create", &worktree.path)?;
+            self.create_directory_of(worktree)?;
             replace(&pointer, &wanted)?;
         }
         self.clear_locks_of(worktree).await?;
@@ -222,6 +223,15 @@ impl Repo {
             .await?;
         mark.done = true;
         mark.store(&worktree.admin)
+    }
+
+    fn create_directory_of(&self, worktree: &Worktree) -> Result<(), GitError> {
+        let all = self.worktrees_dir();
+        if worktree.path.parent() == Some(&all) {
+            fs::create_dir_all(&all).at("create", &all)?;
+            placement::spread_entries_of(&all);
+        }
+        fs::create_dir_all(&worktree.path).at("create", &worktree.path)
     }
 
     /// Whether a branch exists, without a process where that can be seen.
