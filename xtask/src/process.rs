@@ -112,11 +112,20 @@ impl Cmd {
         Ok(status.into())
     }
 
+    /// The same, with a standard input that is closed when this process ends, however it does.
+    pub(crate) fn run_with_lifeline(&self) -> Result<Code> {
+        let mut command = self.command();
+        let child = command.stdin(Stdio::piped()).spawn();
+        let mut child = child.with_context(|| self.cannot_run())?;
+        // Waiting would close it.
+        let _lifeline = child.stdin.take();
+        Ok(child.wait()?.into())
+    }
+
     /// Runs it and returns what it wrote to stdout; a failure is an error.
     pub(crate) fn read(&self) -> Result<String> {
         let output = self
             .command()
-            .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
             .with_context(|| self.cannot_run())?;
@@ -130,11 +139,7 @@ impl Cmd {
     /// that.
     pub(crate) fn run_quietly(&self) -> Result<String> {
         const SHOWN: usize = 20;
-        let output = self
-            .command()
-            .stdin(Stdio::null())
-            .output()
-            .with_context(|| self.cannot_run())?;
+        let output = self.command().output().with_context(|| self.cannot_run())?;
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said).into_owned();
         if output.status.success() {
@@ -148,7 +153,6 @@ impl Cmd {
     /// Whether it can be run and succeeds; its output is dropped.
     pub(crate) fn succeeds(&self) -> bool {
         self.command()
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
@@ -160,7 +164,8 @@ impl Cmd {
         command
             .args(&self.arguments)
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .current_dir(self.directory.as_deref().unwrap_or(repository_root()));
+            .current_dir(self.directory.as_deref().unwrap_or(repository_root()))
+            .stdin(Stdio::null());
         for name in &self.removed {
             command.env_remove(name);
         }

@@ -78,6 +78,9 @@ impl Test {
         {
             return run_in(&cache, &results);
         }
+        if is_copy {
+            exit_with_parent();
+        }
         Ok(match self.run_here(&results) {
             Ok(code) => code,
             Err(Failed) => ExitCode::FAILURE,
@@ -249,7 +252,16 @@ fn run_in(cache: &Cache, results: &Path) -> Result<ExitCode> {
         .without("CARGO_TARGET_DIR")
         .directory(cache.sources());
     output::narrate(&format!("building in {}", cache.sources().display()));
-    Ok(again.run()?.into())
+    Ok(again.run_with_lifeline()?.into())
+}
+
+/// Ends this process when the one that runs [`run_in`] has ended, which holds the other end of the
+/// standard input.
+fn exit_with_parent() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(1);
+    });
 }
 
 /// What is run beside the tests: the simulation and the torture.

@@ -1,8 +1,8 @@
 //! Kills what a killed run leaves behind: tests, and the supervisors and agents that they started.
 //!
 //! Tests run in process groups of their own, so neither Ctrl-C nor the death of the xtask reaches them.
-//! A second xtask process reads from a pipe which groups run, and kills them when the pipe is closed,
-//! however the first process ended. Supervisors outlive their tests; they and their children are found by
+//! A second xtask process reads from a pipe which groups run, and kills them when the pipe is closed
+//! before the run was reported as finished. Supervisors outlive their tests; they and their children are found by
 //! the run's directory in their environment. It must never kill a group that was reported as ended.
 
 use super::space::Space;
@@ -18,6 +18,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// The command of the second process.
 const COMMAND: &str = "kill-leftovers";
+/// The last report.
+const FINISHED: &str = "finished";
 /// Every process that a test starts has one of these, below the run's directory.
 const VARIABLES: [&str; 2] = ["TMPDIR=", "HOME="];
 /// How often processes are looked for: one that is killed may just have started another.
@@ -33,22 +35,22 @@ pub(crate) struct KillLeftovers {
 
 impl KillLeftovers {
     pub(crate) fn run(&self) -> ExitCode {
-        let leftovers = running_groups(std::io::stdin().lock());
-        for &group in &leftovers {
+        let Reports::Interrupted { running } = read_reports(std::io::stdin().lock()) else {
+            return ExitCode::SUCCESS;
+        };
+        for group in running {
             kill_group(group);
         }
-        if !leftovers.is_empty() {
-            kill_users_of(&self.files);
-            for files in &self.files {
-                // What can't be removed now is removed by the next run.
-                let _ = fs::remove_dir_all(files);
-            }
+        kill_users_of(&self.files);
+        for files in &self.files {
+            // What can't be removed now is removed by the next run.
+            let _ = fs::remove_dir_all(files);
         }
         ExitCode::SUCCESS
     }
 }
 
-/// The second process. Dropping this ends it.
+/// The second process. Dropping this reports that the run has finished.
 pub(crate) struct ProcessGuard {
     process: Child,
     pipe: Mutex<Option<ChildStdin>>,
@@ -74,25 +76,26 @@ impl ProcessGuard {
 
     /// Reports that a process group was started.
     pub(crate) fn report_started(&self, group: u32) {
-        self.report('+', group);
+        self.report(&format!("+{group}"));
     }
 
     /// Reports that the leader of a group has ended.
     pub(crate) fn report_ended(&self, group: u32) {
-        self.report('-', group);
+        self.report(&format!("-{group}"));
     }
 
-    fn report(&self, sign: char, group: u32) {
+    fn report(&self, line: &str) {
         let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = pipe.as_mut() {
             // Tests also run without the second process.
-            let _ = pipe.write_all(format!("{sign}{group}\n").as_bytes());
+            let _ = writeln!(pipe, "{line}");
         }
     }
 }
 
 impl Drop for ProcessGuard {
     fn drop(&mut self) {
+        self.report(FINISHED);
         let pipe = self.pipe.get_mut();
         drop(pipe.unwrap_or_else(PoisonError::into_inner).take());
         let _ = self.process.wait();
@@ -140,17 +143,28 @@ fn users_of(directories: &[PathBuf]) -> Vec<String> {
     numbers.filter(is_user).collect()
 }
 
-/// The groups that were reported as started and not as ended.
-fn running_groups(lines: impl BufRead) -> BTreeSet<u32> {
-    let mut groups = BTreeSet::new();
+/// What the reports of a run say when there are no more.
+#[derive(Debug, PartialEq, Eq)]
+enum Reports {
+    Finished,
+    Interrupted {
+        /// The groups that were reported as started and not as ended.
+        running: BTreeSet<u32>,
+    },
+}
+
+fn read_reports(lines: impl BufRead) -> Reports {
+    let mut running = BTreeSet::new();
     for line in lines.lines().map_while(Result::ok) {
-        if let Some(group) = line.strip_prefix('+').and_then(|it| it.parse().ok()) {
-            groups.insert(group);
+        if line == FINISHED {
+            return Reports::Finished;
+        } else if let Some(group) = line.strip_prefix('+').and_then(|it| it.parse().ok()) {
+            running.insert(group);
         } else if let Some(group) = line.strip_prefix('-').and_then(|it| it.parse().ok()) {
-            groups.remove(&group);
+            running.remove(&group);
         }
     }
-    groups
+    Reports::Interrupted { running }
 }
 
 #[cfg(test)]
@@ -160,9 +174,13 @@ mod tests {
 
     #[test]
     fn groups_that_started_and_did_not_end_are_running() {
+        let interrupted = |running: &[u32]| Reports::Interrupted {
+            running: running.iter().copied().collect(),
+        };
         let reports = "+12\n+7\n-12\n+12\n+30\n-30\n+9";
-        assert_eq!(running_groups(reports.as_bytes()), [7, 9, 12].into());
-        assert!(running_groups("".as_bytes()).is_empty());
+        assert_eq!(read_reports(reports.as_bytes()), interrupted(&[7, 9, 12]));
+        assert_eq!(read_reports("+1\n-1\n".as_bytes()), interrupted(&[]));
+        assert_eq!(read_reports("+1\nfinished\n".as_bytes()), Reports::Finished);
     }
 
     #[test]
@@ -194,10 +212,15 @@ mod tests {
     fn a_group_is_killed_with_all_its_processes() {
         let mut leader = Command::new("sh")
             .args(["-c", "sleep 300 & wait"])
+            .stdout(Stdio::piped())
             .process_group(0)
             .spawn()
             .unwrap();
         kill_group(leader.id());
         assert_eq!(leader.wait().unwrap().signal(), Some(9));
+        // It ends when no process of the group has it open any more.
+        let mut output = String::new();
+        let mut pipe = leader.stdout.take().unwrap();
+        std::io::Read::read_to_string(&mut pipe, &mut output).unwrap();
     }
 }
