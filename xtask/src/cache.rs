@@ -81,11 +81,15 @@ impl Cache {
     }
 }
 
-/// Whether somebody builds tests in this clone: then its own build is the best one.
+/// Whether somebody builds tests in this clone: then its own build is the best one. Clippy only leaves
+/// files with an extension.
 pub(crate) fn has_built_tests(root: &Path) -> bool {
     let built = fs::read_dir(root.join("target/debug/deps"));
     let mut names = built.into_iter().flatten().flatten();
-    names.any(|entry| entry.file_name().as_bytes().starts_with(b"e2e-"))
+    names.any(|entry| {
+        let name = entry.file_name();
+        name.as_bytes().starts_with(b"e2e-") && !name.as_bytes().contains(&b'.')
+    })
 }
 
 /// A directory of Woodward's own in the user's cache.
@@ -216,6 +220,18 @@ mod tests {
             let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
             Cache::open_in(&self.0.join("cache"), key, &self.0.join("clone"), &files).unwrap()
         }
+    }
+
+    #[test]
+    fn a_clone_in_which_only_clippy_ran_has_no_tests() {
+        let clone = Clone::new("tests");
+        let root = clone.0.join("clone");
+        let built = root.join("target/debug/deps");
+        fs::create_dir_all(&built).unwrap();
+        fs::write(built.join("e2e-0a1b.d"), "").unwrap();
+        assert!(!has_built_tests(&root));
+        fs::write(built.join("e2e-0a1b"), "").unwrap();
+        assert!(has_built_tests(&root));
     }
 
     #[test]
