@@ -154,10 +154,11 @@ fn job(pin: &Pin) -> Result<Job> {
 
 type Bring = Box<dyn Fn(&Path) -> Vec<Cmd> + Sync>;
 
-/// A home directory in each draft: programs write settings at their first start, and a person's own must
-/// not change. It is removed when the program is checked.
+/// A home directory in each draft: programs write settings at their first start. It is removed when the
+/// program is checked.
 const HOME: &str = ".home";
-/// Where programs write instead of the person's home, while npm finds its own settings there.
+/// Where programs that npm starts write instead of below the person's home. That itself stays the
+/// person's, because npm finds its own settings there.
 const HOME_PARTS: [(&str, &str); 5] = [
     ("XDG_CACHE_HOME", ".cache"),
     ("XDG_CONFIG_HOME", ".config"),
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_package_starts_in_a_home_of_its_own() {
+    fn an_installed_package_keeps_its_caches_and_settings_in_the_draft() {
         let commands = from_npm("it", "1")(Path::new("/draft"));
         let [npm] = &commands[..] else {
             panic!("it is one command: {commands:?}");

