@@ -22,10 +22,10 @@ const QUICK: &str = "echo \"$WOODWARD_TASK\" > \"$WOODWARD_TASK.txt\"\n";
 
 const TASKS: usize = 4;
 /// From its creation until a person may look at it.
-const TO_REVIEW_MAX: usize = 10;
+const TO_REVIEW_MAX: usize = 8;
 /// From the person's yes until it has landed and its worktree is gone. Those that come one by one and
 /// land together are committed twice.
-const TO_THE_END_MAX: usize = 13;
+const TO_THE_END_MAX: usize = 11;
 
 /// A `git` that writes down that it was started.
 struct Counter {
